@@ -1,0 +1,5 @@
+//! Shardgate: a scatter-gather gateway for sharded `MySQL` and `MariaDB`.
+//!
+//! The rooms, outermost first, are described in `docs/architecture.md`. A room uses only rooms below it.
+
+pub mod base;
