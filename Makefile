@@ -1,0 +1,42 @@
+# Everything a newcomer needs is a target here; `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+
+.PHONY: help demo test test-tools test-build fmt fmt-check lint doc deny clean-tools
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: ## the gateway over four simulated shards, on 127.0.0.1:15306
+	$(CARGO) run --release --bin shardgate -- demo
+
+test: test-tools test-build ## install what the tests need (as root), build, run every test
+	tests/run
+
+test-tools: ## only install, or name, what the tests need
+	tests/tools
+
+# Binaries and tests are built by one command, so that they share one set of features and nothing is built twice.
+test-build: ## only build the binaries and the tests
+	$(CARGO) build --workspace --bins --tests
+
+fmt: ## format the sources
+	$(CARGO) fmt --all
+
+fmt-check: ## fail if a source is not formatted
+	$(CARGO) fmt --all --check
+
+lint: ## clippy with warnings as errors, on everything
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+doc: ## the API documentation, with warnings as errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+deny: ## licences, duplicate and banned crates, sources of crates
+	.ci/deny
+
+clean-tools: ## remove the Python environment and other tools under target/
+	rm -rf target/venv target/tools
