@@ -3,3 +3,5 @@
 //! The rooms, outermost first, are described in `docs/architecture.md`. A room uses only rooms below it.
 
 pub mod base;
+pub mod gather;
+pub mod route;

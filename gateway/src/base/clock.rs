@@ -16,5 +16,7 @@ pub fn now() -> Instant {
 #[must_use]
 #[allow(clippy::disallowed_methods)] // this is the clock module the ban points to
 pub fn wall() -> std::time::Duration {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
 }

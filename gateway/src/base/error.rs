@@ -63,7 +63,11 @@ pub struct ClientError {
 impl ClientError {
     /// Builds one from its three parts.
     pub fn new(errno: u16, sqlstate: [u8; 5], message: impl Into<Cow<'static, str>>) -> Self {
-        Self { errno, sqlstate, message: message.into() }
+        Self {
+            errno,
+            sqlstate,
+            message: message.into(),
+        }
     }
 }
 

@@ -69,7 +69,10 @@ pub struct ShardId {
 impl ShardId {
     /// Builds one from its two names.
     pub fn new(keyspace: impl Into<KeyspaceName>, shard: impl Into<ShardName>) -> Self {
-        Self { keyspace: keyspace.into(), shard: shard.into() }
+        Self {
+            keyspace: keyspace.into(),
+            shard: shard.into(),
+        }
     }
 }
 

@@ -57,7 +57,10 @@ impl KeyRange {
         if b.contains('-') {
             return Err(KeyRangeError::Shape);
         }
-        let range = Self { start: hex(a)?, end: hex(b)? };
+        let range = Self {
+            start: hex(a)?,
+            end: hex(b)?,
+        };
         // `40-4000` is empty too: Vitess compares bounds as if padded with zeros.
         if !range.end.0.is_empty() && trimmed(&range.start) >= trimmed(&range.end) {
             return Err(KeyRangeError::Order);
@@ -132,7 +135,11 @@ mod tests {
     fn open_bounds_hold_everything_on_their_side() {
         assert!(KeyRange::parse("-").unwrap().is_everything());
         assert!(KeyRange::parse("-40").unwrap().contains(&KeyspaceId::default()));
-        assert!(KeyRange::parse("c0-").unwrap().contains(&KeyspaceId::from_slice(&[0xff; 20])));
+        assert!(
+            KeyRange::parse("c0-")
+                .unwrap()
+                .contains(&KeyspaceId::from_slice(&[0xff; 20]))
+        );
     }
 
     #[test]
