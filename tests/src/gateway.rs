@@ -1,0 +1,162 @@
+//! The gateway as its users run it: the built binary, with port 0 and the addresses it prints.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mysql_async::Conn;
+
+use crate::client::Cli;
+use crate::process::Supervised;
+use crate::{mariadb, tools};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// A running gateway; killed and removed on drop.
+#[derive(Debug)]
+pub struct Gateway {
+    process: Supervised,
+    mysql: SocketAddr,
+    admin: SocketAddr,
+    ready_after: Duration,
+}
+
+impl Gateway {
+    /// `shardgate serve --config F` with this text as the file. Listeners should ask for port 0.
+    pub fn serve(config: &str) -> Self {
+        Self::serve_with(config, &[])
+    }
+
+    /// The same with other files beside the configuration, which it may name without a directory.
+    pub fn serve_with(config: &str, files: &[(&str, &str)]) -> Self {
+        let dir = Supervised::directory();
+        for (name, text) in files.iter().chain(&[("shardgate.toml", config)]) {
+            std::fs::write(dir.path().join(name), text).expect("the private directory is writable");
+        }
+        let file = dir.path().join("shardgate.toml").display().to_string();
+        let args = ["serve".to_owned(), "--config".to_owned(), file];
+        Self::start("shardgate serve", dir, &args)
+    }
+
+    /// `shardgate demo` on free ports, with further options.
+    pub fn demo(options: &[&str]) -> Self {
+        let ports = [
+            "demo",
+            "--mysql-addr",
+            "127.0.0.1:0",
+            "--admin-addr",
+            "127.0.0.1:0",
+        ];
+        let args: Vec<String> = ports.iter().chain(options).map(|&o| o.to_owned()).collect();
+        Self::start("shardgate demo", Supervised::directory(), &args)
+    }
+
+    fn start(name: &str, dir: tempfile::TempDir, args: &[String]) -> Self {
+        let began = Instant::now();
+        let process = Supervised::start(name, dir, &tools::shardgate(), args);
+        loop {
+            if let Some((mysql, admin)) = printed_addresses(&process.stdout()) {
+                return Self {
+                    process,
+                    mysql,
+                    admin,
+                    ready_after: began.elapsed(),
+                };
+            }
+            process.assert_running();
+            assert!(
+                began.elapsed() < START_LIMIT,
+                "{name} prints no addresses\n{}",
+                process.report()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Where it serves MySQL clients.
+    pub fn addr(&self) -> SocketAddr {
+        self.mysql
+    }
+
+    /// Where it serves operators.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// How long it took from its start to printing its addresses.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// Its process.
+    pub fn process(&self) -> &Supervised {
+        &self.process
+    }
+
+    /// Its configuration file, to rewrite before a reload.
+    pub fn config_file(&self) -> PathBuf {
+        self.process.dir().join("shardgate.toml")
+    }
+
+    /// A new connection as the application's user.
+    pub async fn conn(&self, database: &str) -> Conn {
+        mariadb::connect(
+            self.mysql,
+            mariadb::APP_USER,
+            Some(mariadb::APP_PASSWORD),
+            Some(database),
+        )
+        .await
+    }
+
+    /// The `mysql` client as the application's user.
+    pub fn cli(&self, database: &str) -> Cli {
+        Cli::new(self.mysql, mariadb::APP_USER)
+            .password(mariadb::APP_PASSWORD)
+            .option(database)
+    }
+
+    /// An HTTP request to the operators' side.
+    pub async fn http(&self, method: &str, path: &str) -> (u16, String) {
+        crate::client::http::request(self.admin, method, path).await
+    }
+}
+
+/// The addresses in what the gateway prints: one on a line that speaks of MySQL, one on a line that speaks of HTTP.
+fn printed_addresses(stdout: &str) -> Option<(SocketAddr, SocketAddr)> {
+    // The last line may still be being written.
+    let whole = &stdout[..stdout.rfind('\n')?];
+    let on = |word: &str| {
+        whole
+            .lines()
+            .filter(|l| l.to_lowercase().contains(word))
+            .find_map(|l| l.split_whitespace().find_map(address))
+    };
+    Some((on("mysql")?, on("http")?))
+}
+
+fn address(word: &str) -> Option<SocketAddr> {
+    let word = word.strip_prefix("http://").unwrap_or(word);
+    let end = word.rfind(|c: char| c.is_ascii_digit())?;
+    word[..=end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_what_a_person_reads() {
+        let text = "shardgate is ready\n  MySQL  127.0.0.1:4001,\n  HTTP   http://127.0.0.1:4002/\n";
+        let (mysql, admin) = printed_addresses(text).unwrap();
+        assert_eq!((mysql.port(), admin.port()), (4001, 4002));
+    }
+
+    #[test]
+    fn a_line_still_being_written_is_not_read() {
+        assert_eq!(
+            printed_addresses("MySQL 127.0.0.1:4001\nHTTP http://127.0.0.1:40"),
+            None
+        );
+    }
+}
