@@ -170,9 +170,7 @@ async fn gather<P: Protocol>(mut result: QueryResult<'_, '_, P>) -> Result<Answe
     Ok(Answer {
         columns,
         rows,
-        affected,
-        last_insert_id,
-        warnings: 0,
+        ..Answer::default()
     })
 }
 
