@@ -4,6 +4,7 @@ pub mod clock;
 pub mod error;
 pub mod ids;
 pub mod keyrange;
+pub mod metrics;
 
 pub use error::{ClientError, ErrorKind, GatewayError};
 pub use ids::{KeyspaceName, Role, ShardId, ShardName, TabletAlias};

@@ -1,0 +1,68 @@
+//! The HTTP side: health, counters, reload. It only reads what the inner rooms publish and calls what they offer.
+
+mod vars;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::base::metrics::Metrics;
+
+/// What the HTTP side is given: counters to show and calls to make.
+pub trait Control: Send + Sync + 'static {
+    /// The counters.
+    fn metrics(&self) -> &Metrics;
+    /// Whether new clients are served: false before the first load of the topology and while shutting down.
+    fn ready(&self) -> Result<(), String>;
+    /// Reads the configuration again; the old one stays if the new one is not valid. Says what changed, or why not.
+    fn reload(&self) -> impl Future<Output = Result<String, String>> + Send;
+    /// Keyspaces, shards and tablets as JSON.
+    fn topology(&self) -> Value;
+}
+
+/// The routes of the HTTP side; `extra` is nested as it is (the demo hands in `/sim`).
+pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
+    Router::new()
+        .route("/", get(index))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz::<C>))
+        .route("/debug/vars", get(debug_vars::<C>))
+        .route("/api/topology", get(topology::<C>))
+        .route("/api/reload", post(reload::<C>))
+        .with_state(control)
+        .merge(extra)
+}
+
+async fn index() -> &'static str {
+    "Shardgate\n\n/healthz      the process answers\n/readyz       clients are served\n/debug/vars   counters as JSON\n\
+     /api/topology keyspaces, shards, tablets\n/api/reload   POST: read the configuration again\n"
+}
+
+async fn readyz<C: Control>(State(control): State<Arc<C>>) -> Response {
+    match control.ready() {
+        Ok(()) => "ready\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn debug_vars<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
+    Json(vars::render(control.metrics()))
+}
+
+async fn topology<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
+    Json(control.topology())
+}
+
+async fn reload<C: Control>(State(control): State<Arc<C>>) -> Response {
+    match control.reload().await {
+        Ok(what) => Json(json!({ "reloaded": true, "message": what })).into_response(),
+        Err(why) => {
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "reloaded": false, "error": why }))).into_response()
+        }
+    }
+}

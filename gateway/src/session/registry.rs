@@ -1,0 +1,276 @@
+//! Who is connected, what they run, and the switch that `KILL` throws.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use bytes::Bytes;
+use dashmap::DashMap;
+use tokio::sync::Notify;
+
+use crate::base::clock::{self, Instant};
+
+/// How much of a running statement `SHOW PROCESSLIST` keeps; `FULL` shows no more than this.
+pub const MAX_INFO: usize = 4096;
+
+/// What a `KILL` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// End the running statement; the connection stays.
+    Query,
+    /// End the connection.
+    Connection,
+}
+
+const ALIVE: u8 = 0;
+const KILL_QUERY: u8 = 1;
+const KILL_CONNECTION: u8 = 2;
+
+/// The switch between a session and whoever kills it.
+#[derive(Debug, Default)]
+pub struct KillSwitch {
+    state: AtomicU8,
+    notify: Notify,
+}
+
+impl KillSwitch {
+    /// Asks the session to stop. A connection kill is never weakened by a later query kill.
+    pub fn throw(&self, kill: Kill) {
+        match kill {
+            Kill::Query => {
+                // Fails when a kill is pending already, which is at least as strong.
+                let _ =
+                    self.state.compare_exchange(ALIVE, KILL_QUERY, Ordering::AcqRel, Ordering::Acquire);
+            }
+            Kill::Connection => self.state.store(KILL_CONNECTION, Ordering::Release),
+        }
+        self.notify.notify_waiters();
+    }
+
+    /// A new command starts: a `KILL QUERY` that came too late for the last one must not end this one.
+    pub fn begin_command(&self) {
+        let _ = self.state.compare_exchange(KILL_QUERY, ALIVE, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// What was asked for and not yet obeyed.
+    pub fn pending(&self) -> Option<Kill> {
+        match self.state.load(Ordering::Acquire) {
+            KILL_QUERY => Some(Kill::Query),
+            KILL_CONNECTION => Some(Kill::Connection),
+            _ => None,
+        }
+    }
+
+    /// Waits until somebody asks.
+    pub async fn thrown(&self) -> Kill {
+        loop {
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
+            // Registered before the check, so that a throw between the two is not missed.
+            notified.as_mut().enable();
+            if let Some(kill) = self.pending() {
+                return kill;
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits until the connection as a whole is to end: what an idle session listens for.
+    pub async fn connection_killed(&self) {
+        loop {
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.pending() == Some(Kill::Connection) {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+/// What a session shows of itself.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The target as `USE` would take it.
+    pub database: Option<String>,
+    /// `Query`, `Sleep`, `Execute`, ... as the servers name commands.
+    pub command: &'static str,
+    /// Since when.
+    pub since: Instant,
+    /// The running statement, at most [`MAX_INFO`] bytes of it.
+    pub info: Option<Bytes>,
+    /// Whether the running statement was longer than what is kept.
+    pub state: &'static str,
+}
+
+/// One connected client as others see it.
+#[derive(Debug)]
+pub struct SessionHandle {
+    /// The connection id the client was given.
+    pub id: u32,
+    /// The authenticated user.
+    pub user: String,
+    /// The client's address.
+    pub host: String,
+    /// Its kill switch.
+    pub kill: KillSwitch,
+    process: Mutex<Process>,
+}
+
+impl SessionHandle {
+    /// Notes what the session does now.
+    pub fn enter(&self, command: &'static str, info: Option<Bytes>) {
+        let info = info.map(|b| if b.len() > MAX_INFO { b.slice(..MAX_INFO) } else { b });
+        let mut p = lock(&self.process);
+        p.command = command;
+        p.since = clock::now();
+        p.state = if command == "Sleep" { "" } else { "executing" };
+        p.info = info;
+    }
+
+    /// Notes the session's target.
+    pub fn set_database(&self, database: Option<String>) {
+        lock(&self.process).database = database;
+    }
+
+    /// What it does now.
+    pub fn process(&self) -> Process {
+        lock(&self.process).clone()
+    }
+}
+
+/// All connected clients, by connection id.
+#[derive(Debug, Default)]
+pub struct SessionRegistry {
+    sessions: DashMap<u32, Arc<SessionHandle>>,
+    next_id: AtomicU32,
+}
+
+/// Takes its session out of the registry when dropped.
+#[derive(Debug)]
+pub struct Registration {
+    registry: Arc<SessionRegistry>,
+    /// The session's entry.
+    pub handle: Arc<SessionHandle>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.sessions.remove(&self.handle.id);
+    }
+}
+
+impl SessionRegistry {
+    /// An id that no open connection has. Ids start at 1 and wrap around after 2^32, skipping those in use.
+    pub fn next_id(&self) -> u32 {
+        loop {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            if id != 0 && !self.sessions.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Enters a client that has authenticated.
+    pub fn register(self: &Arc<Self>, id: u32, user: String, host: String) -> Registration {
+        let handle = Arc::new(SessionHandle {
+            id,
+            user,
+            host,
+            kill: KillSwitch::default(),
+            process: Mutex::new(Process {
+                database: None,
+                command: "Sleep",
+                since: clock::now(),
+                info: None,
+                state: "",
+            }),
+        });
+        self.sessions.insert(id, Arc::clone(&handle));
+        Registration { registry: Arc::clone(self), handle }
+    }
+
+    /// Throws a session's kill switch; false if there is no such session.
+    pub fn kill(&self, id: u64, kill: Kill) -> bool {
+        let Ok(id) = u32::try_from(id) else { return false };
+        let Some(handle) = self.sessions.get(&id).map(|h| Arc::clone(&h)) else { return false };
+        handle.kill.throw(kill);
+        true
+    }
+
+    /// The session of an id.
+    pub fn get(&self, id: u32) -> Option<Arc<SessionHandle>> {
+        self.sessions.get(&id).map(|h| Arc::clone(&h))
+    }
+
+    /// All sessions, by id.
+    pub fn list(&self) -> Vec<Arc<SessionHandle>> {
+        let mut all: Vec<_> = self.sessions.iter().map(|e| Arc::clone(e.value())).collect();
+        all.sort_by_key(|h| h.id);
+        all
+    }
+
+    /// How many are connected.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+}
+
+/// A poisoned lock here means a panic while copying plain values: the values are whole, so go on.
+fn lock(m: &Mutex<Process>) -> std::sync::MutexGuard<'_, Process> {
+    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_late_kill_query_does_not_end_the_next_command() {
+        let k = KillSwitch::default();
+        k.throw(Kill::Query);
+        k.begin_command();
+        assert_eq!(k.pending(), None);
+        k.throw(Kill::Query);
+        assert_eq!(k.thrown().await, Kill::Query);
+    }
+
+    #[tokio::test]
+    async fn a_connection_kill_survives_the_start_of_a_command_and_a_query_kill() {
+        let k = KillSwitch::default();
+        k.throw(Kill::Connection);
+        k.throw(Kill::Query);
+        k.begin_command();
+        assert_eq!(k.thrown().await, Kill::Connection);
+    }
+
+    #[tokio::test]
+    async fn a_kill_thrown_while_waiting_is_seen() {
+        let k = Arc::new(KillSwitch::default());
+        let waiter = tokio::spawn({
+            let k = Arc::clone(&k);
+            async move { k.thrown().await }
+        });
+        tokio::task::yield_now().await;
+        k.throw(Kill::Query);
+        assert_eq!(waiter.await.unwrap(), Kill::Query);
+    }
+
+    #[test]
+    fn a_session_leaves_the_registry_with_its_registration() {
+        let r = Arc::new(SessionRegistry::default());
+        let id = r.next_id();
+        let reg = r.register(id, "root".into(), "127.0.0.1:1".into());
+        assert!(r.kill(u64::from(id), Kill::Query));
+        assert!(!r.kill(u64::from(id) + (1 << 32), Kill::Query));
+        drop(reg);
+        assert!(!r.kill(u64::from(id), Kill::Query));
+        assert!(r.is_empty());
+    }
+}

@@ -1,0 +1,211 @@
+//! The settings a session carries from one pooled connection to the next.
+//!
+//! A client believes it talks to one server: `SET sql_mode = ...` holds until it says otherwise. Behind the gateway its
+//! statements run on many pooled connections, so each connection remembers what was set on it and is brought to the
+//! session's settings by the difference before it is used. Only values that replay exactly are kept here: literals.
+
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hash};
+
+/// What a setting's name refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SettingName {
+    /// `SET NAMES`: client, results and connection charset at once; replayed before all others.
+    Names,
+    /// A session system variable, lower case, without `@@session.`.
+    System(String),
+    /// A user variable, lower case, without the `@`.
+    User(String),
+}
+
+/// The settings of a session, or those known to hold on a connection.
+///
+/// Kept sorted by name so that equal settings are equal whatever the order they were made in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    entries: Vec<(SettingName, String)>,
+    fingerprint: u64,
+}
+
+impl Settings {
+    /// Whether nothing differs from a fresh connection.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Equal settings have equal fingerprints; zero is a fresh connection.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The literal a name is set to.
+    pub fn get(&self, name: &SettingName) -> Option<&str> {
+        self.position(name).ok().map(|i| self.entries[i].1.as_str())
+    }
+
+    /// All settings in the order they are replayed.
+    pub fn iter(&self) -> impl Iterator<Item = &(SettingName, String)> {
+        self.entries.iter()
+    }
+
+    /// How many bytes names and values take: what a session's bound counts.
+    pub fn size(&self) -> usize {
+        self.entries.iter().map(|(n, v)| v.len() + name_len(n) + 16).sum()
+    }
+
+    /// Sets a name to the text of a literal.
+    pub fn set(&mut self, name: SettingName, literal: String) {
+        if name == SettingName::Names {
+            self.entries.retain(|(n, _)| !overridden_by_names(n));
+        }
+        match self.position(&name) {
+            Ok(i) => self.entries[i].1 = literal,
+            Err(i) => self.entries.insert(i, (name, literal)),
+        }
+        self.refresh();
+    }
+
+    /// Forgets a name: it is at its default again.
+    pub fn unset(&mut self, name: &SettingName) {
+        if let Ok(i) = self.position(name) {
+            self.entries.remove(i);
+            self.refresh();
+        }
+    }
+
+    /// The `SET` statement that brings a connection with the settings `self` to `target`; `None` if nothing differs.
+    pub fn difference(&self, target: &Self) -> Option<String> {
+        if self.fingerprint == target.fingerprint && self == target {
+            return None;
+        }
+        let names_change = self.get(&SettingName::Names) != target.get(&SettingName::Names);
+        let mut out = String::from("SET ");
+        for (name, _) in &self.entries {
+            if target.get(name).is_none() {
+                push(&mut out, name, None);
+            }
+        }
+        for (name, value) in &target.entries {
+            // What SET NAMES overwrites must be said again after it.
+            let again = names_change && overridden_by_names(name);
+            if again || self.get(name) != Some(value) {
+                push(&mut out, name, Some(value));
+            }
+        }
+        (out.len() > 4).then_some(out)
+    }
+
+    fn position(&self, name: &SettingName) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(n, _)| n.cmp(name))
+    }
+
+    fn refresh(&mut self) {
+        self.fingerprint = if self.entries.is_empty() { 0 } else { FixedState.hash_one(&self.entries) | 1 };
+    }
+}
+
+impl Hash for Settings {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.fingerprint.hash(state);
+    }
+}
+
+/// A hasher with fixed keys: the fingerprint must be the same in every session.
+#[derive(Clone, Copy)]
+struct FixedState;
+
+impl BuildHasher for FixedState {
+    type Hasher = twox_hash::XxHash64;
+    fn build_hasher(&self) -> Self::Hasher {
+        twox_hash::XxHash64::with_seed(0)
+    }
+}
+
+fn name_len(name: &SettingName) -> usize {
+    match name {
+        SettingName::Names => 5,
+        SettingName::System(n) | SettingName::User(n) => n.len(),
+    }
+}
+
+/// `SET NAMES` assigns these, so an earlier value of theirs no longer holds.
+fn overridden_by_names(name: &SettingName) -> bool {
+    let SettingName::System(n) = name else { return false };
+    matches!(
+        n.as_str(),
+        "character_set_client" | "character_set_results" | "character_set_connection" | "collation_connection"
+    )
+}
+
+fn push(out: &mut String, name: &SettingName, value: Option<&str>) {
+    if out.len() > 4 {
+        out.push_str(", ");
+    }
+    // Writing to a String cannot fail.
+    let _ = match (name, value) {
+        (SettingName::Names, Some(v)) => write!(out, "NAMES {v}"),
+        (SettingName::Names, None) => write!(out, "NAMES DEFAULT"),
+        (SettingName::System(n), Some(v)) => write!(out, "@@session.{n} = {v}"),
+        (SettingName::System(n), None) => write!(out, "@@session.{n} = DEFAULT"),
+        (SettingName::User(n), v) => {
+            write!(out, "@`{}` = {}", n.replace('`', "``"), v.unwrap_or("NULL"))
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sys(n: &str) -> SettingName {
+        SettingName::System(n.to_owned())
+    }
+
+    fn with(pairs: &[(SettingName, &str)]) -> Settings {
+        let mut s = Settings::default();
+        for (n, v) in pairs {
+            s.set(n.clone(), (*v).to_owned());
+        }
+        s
+    }
+
+    #[test]
+    fn equal_settings_have_equal_fingerprints_whatever_their_order() {
+        let a = with(&[(sys("sql_mode"), "''"), (sys("time_zone"), "'+00:00'")]);
+        let b = with(&[(sys("time_zone"), "'+00:00'"), (sys("sql_mode"), "''")]);
+        assert_eq!(a.fingerprint(), b.fingerprint());
+        assert_eq!(a.difference(&b), None);
+        assert_ne!(a.fingerprint(), Settings::default().fingerprint());
+    }
+
+    #[test]
+    fn only_the_difference_is_replayed() {
+        let conn = with(&[(sys("sql_mode"), "''"), (sys("time_zone"), "'+00:00'")]);
+        let want = with(&[(sys("time_zone"), "'+02:00'"), (SettingName::User("a`b".into()), "1")]);
+        assert_eq!(
+            conn.difference(&want).unwrap(),
+            "SET @@session.sql_mode = DEFAULT, @@session.time_zone = '+02:00', @`a``b` = 1"
+        );
+    }
+
+    #[test]
+    fn names_come_first_and_what_they_overwrite_is_said_again() {
+        let conn = with(&[(SettingName::Names, "latin1"), (sys("character_set_results"), "NULL")]);
+        let want = with(&[(SettingName::Names, "utf8mb4"), (sys("character_set_results"), "NULL")]);
+        assert_eq!(
+            conn.difference(&want).unwrap(),
+            "SET NAMES utf8mb4, @@session.character_set_results = NULL"
+        );
+        let mut s = want.clone();
+        s.set(SettingName::Names, "latin1".into());
+        assert_eq!(s.get(&sys("character_set_results")), None);
+    }
+
+    #[test]
+    fn a_setting_taken_back_leaves_a_fresh_connection() {
+        let mut s = with(&[(sys("sql_mode"), "''")]);
+        s.unset(&sys("sql_mode"));
+        assert_eq!(s.fingerprint(), 0);
+        assert!(s.is_empty());
+    }
+}
