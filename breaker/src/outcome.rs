@@ -87,13 +87,20 @@ mod tests {
     use super::*;
 
     fn outcome(errno: u16, message: &str, at_primary: bool, killed_by_us: bool) -> Outcome {
-        ServerError { errno, message, at_primary, killed_by_us }.outcome()
+        ServerError {
+            errno,
+            message,
+            at_primary,
+            killed_by_us,
+        }
+        .outcome()
     }
 
     #[test]
     fn every_row_of_the_table_holds() {
         use Outcome::{Failure, Neutral, PrimaryGone, RoleChange, Saturation, Success, Timeout};
-        let ro = "The MariaDB server is running with the --read-only option so it cannot execute this statement";
+        let ro =
+            "The MariaDB server is running with the --read-only option so it cannot execute this statement";
         let skip = "The MySQL server is running with the --skip-grant-tables option";
         for (errno, message, at_primary, killed_by_us, expected) in [
             (1062, "", true, false, Success),
@@ -127,7 +134,11 @@ mod tests {
             (1836, "", true, false, RoleChange),
             (1836, "", false, false, Success),
         ] {
-            assert_eq!(outcome(errno, message, at_primary, killed_by_us), expected, "{errno} {message:?}");
+            assert_eq!(
+                outcome(errno, message, at_primary, killed_by_us),
+                expected,
+                "{errno} {message:?}"
+            );
         }
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! The rooms, outermost first, are described in `docs/architecture.md`. A room uses only rooms below it.
 
+pub mod admin;
 pub mod base;
 pub mod gather;
 pub mod route;
+pub mod session;
+pub mod tablet;
 pub mod vindex;

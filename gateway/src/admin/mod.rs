@@ -61,8 +61,10 @@ async fn topology<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
 async fn reload<C: Control>(State(control): State<Arc<C>>) -> Response {
     match control.reload().await {
         Ok(what) => Json(json!({ "reloaded": true, "message": what })).into_response(),
-        Err(why) => {
-            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "reloaded": false, "error": why }))).into_response()
-        }
+        Err(why) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            Json(json!({ "reloaded": false, "error": why })),
+        )
+            .into_response(),
     }
 }

@@ -10,11 +10,14 @@ use serde_json::{Map, Value, json};
 use crate::base::metrics::{BUCKETS, Metrics, TimingReading};
 
 /// Renders the whole tree.
-pub fn render(m: &Metrics) -> Value {
+pub(super) fn render(m: &Metrics) -> Value {
     let mut out = Map::new();
     out.insert("QueryTimings".into(), timings(&m.query_timings.snapshot()));
     out.insert("VttabletCall".into(), timings(&m.tablet_call.snapshot()));
-    out.insert("VttabletCallErrorCount".into(), counters(&m.tablet_call_errors.snapshot()));
+    out.insert(
+        "VttabletCallErrorCount".into(),
+        counters(&m.tablet_call_errors.snapshot()),
+    );
     out.insert("QueryRoutes".into(), counters(&m.query_routes.snapshot()));
     out.insert("QueryErrors".into(), counters(&m.query_errors.snapshot()));
     out.insert("Timeouts".into(), counters(&m.timeouts.snapshot()));
@@ -33,7 +36,10 @@ fn counters(values: &BTreeMap<String, u64>) -> Value {
 
 fn timings(values: &BTreeMap<String, TimingReading>) -> Value {
     let count: u64 = values.values().map(|r| r.count).sum();
-    let time: u64 = values.values().map(|r| r.total_nanos).fold(0, u64::saturating_add);
+    let time: u64 = values
+        .values()
+        .map(|r| r.total_nanos)
+        .fold(0, u64::saturating_add);
     let histograms: Map<String, Value> = values.iter().map(|(k, r)| (k.clone(), histogram(r))).collect();
     json!({ "TotalCount": count, "TotalTime": time, "Histograms": histograms })
 }
@@ -58,7 +64,10 @@ mod tests {
     fn a_timing_has_vitess_shape_and_is_there_before_traffic() {
         let m = Metrics::default();
         let empty = render(&m);
-        assert_eq!(empty["QueryTimings"], json!({"TotalCount": 0, "TotalTime": 0, "Histograms": {}}));
+        assert_eq!(
+            empty["QueryTimings"],
+            json!({"TotalCount": 0, "TotalTime": 0, "Histograms": {}})
+        );
         m.query_timings.handle("Select").record(Duration::from_millis(2));
         let one = render(&m);
         assert_eq!(one["QueryTimings"]["TotalCount"], 1);

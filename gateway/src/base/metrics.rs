@@ -75,7 +75,10 @@ impl Counters {
     }
     /// All values, sorted by label.
     pub fn snapshot(&self) -> BTreeMap<String, u64> {
-        self.0.iter().map(|e| (e.key().clone(), e.value().get())).collect()
+        self.0
+            .iter()
+            .map(|e| (e.key().clone(), e.value().get()))
+            .collect()
     }
 }
 
@@ -122,7 +125,11 @@ impl Timing {
     }
     /// What was recorded so far.
     pub fn read(&self) -> TimingReading {
-        let mut out = TimingReading { count: self.count.get(), total_nanos: self.nanos.get(), ..Default::default() };
+        let mut out = TimingReading {
+            count: self.count.get(),
+            total_nanos: self.nanos.get(),
+            ..Default::default()
+        };
         let mut sum = 0;
         for (to, from) in out.cumulative.iter_mut().zip(&self.buckets) {
             sum += from.get();
@@ -146,7 +153,10 @@ impl Timings {
     }
     /// All readings, sorted by label.
     pub fn snapshot(&self) -> BTreeMap<String, TimingReading> {
-        self.0.iter().map(|e| (e.key().clone(), e.value().read())).collect()
+        self.0
+            .iter()
+            .map(|e| (e.key().clone(), e.value().read()))
+            .collect()
     }
 }
 

@@ -39,8 +39,9 @@ impl KillSwitch {
         match kill {
             Kill::Query => {
                 // Fails when a kill is pending already, which is at least as strong.
-                let _ =
-                    self.state.compare_exchange(ALIVE, KILL_QUERY, Ordering::AcqRel, Ordering::Acquire);
+                let _ = self
+                    .state
+                    .compare_exchange(ALIVE, KILL_QUERY, Ordering::AcqRel, Ordering::Acquire);
             }
             Kill::Connection => self.state.store(KILL_CONNECTION, Ordering::Release),
         }
@@ -49,7 +50,9 @@ impl KillSwitch {
 
     /// A new command starts: a `KILL QUERY` that came too late for the last one must not end this one.
     pub fn begin_command(&self) {
-        let _ = self.state.compare_exchange(KILL_QUERY, ALIVE, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self
+            .state
+            .compare_exchange(KILL_QUERY, ALIVE, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// What was asked for and not yet obeyed.
@@ -121,7 +124,13 @@ pub struct SessionHandle {
 impl SessionHandle {
     /// Notes what the session does now.
     pub fn enter(&self, command: &'static str, info: Option<Bytes>) {
-        let info = info.map(|b| if b.len() > MAX_INFO { b.slice(..MAX_INFO) } else { b });
+        let info = info.map(|b| {
+            if b.len() > MAX_INFO {
+                b.slice(..MAX_INFO)
+            } else {
+                b
+            }
+        });
         let mut p = lock(&self.process);
         p.command = command;
         p.since = clock::now();
@@ -188,13 +197,18 @@ impl SessionRegistry {
             }),
         });
         self.sessions.insert(id, Arc::clone(&handle));
-        Registration { registry: Arc::clone(self), handle }
+        Registration {
+            registry: Arc::clone(self),
+            handle,
+        }
     }
 
     /// Throws a session's kill switch; false if there is no such session.
     pub fn kill(&self, id: u64, kill: Kill) -> bool {
         let Ok(id) = u32::try_from(id) else { return false };
-        let Some(handle) = self.sessions.get(&id).map(|h| Arc::clone(&h)) else { return false };
+        let Some(handle) = self.sessions.get(&id).map(|h| Arc::clone(&h)) else {
+            return false;
+        };
         handle.kill.throw(kill);
         true
     }

@@ -118,14 +118,18 @@ impl Transaction {
 
     /// `ROLLBACK TO`: the savepoint stays, later ones go. False if there is none of this name.
     pub fn rollback_to(&mut self, name: &str) -> bool {
-        let Some(i) = self.savepoints.iter().position(|s| same_name(s, name)) else { return false };
+        let Some(i) = self.savepoints.iter().position(|s| same_name(s, name)) else {
+            return false;
+        };
         self.savepoints.truncate(i + 1);
         true
     }
 
     /// `RELEASE SAVEPOINT`: it and later ones go. False if there is none of this name.
     pub fn release(&mut self, name: &str) -> bool {
-        let Some(i) = self.savepoints.iter().position(|s| same_name(s, name)) else { return false };
+        let Some(i) = self.savepoints.iter().position(|s| same_name(s, name)) else {
+            return false;
+        };
         self.savepoints.truncate(i);
         true
     }
@@ -142,7 +146,9 @@ impl Transaction {
         }
         match self.characteristics.access {
             AccessMode::Default => {}
-            AccessMode::ReadOnly => comma_or_space(&mut start, "READ ONLY", self.characteristics.consistent_snapshot),
+            AccessMode::ReadOnly => {
+                comma_or_space(&mut start, "READ ONLY", self.characteristics.consistent_snapshot)
+            }
             AccessMode::ReadWrite => {
                 comma_or_space(&mut start, "READ WRITE", self.characteristics.consistent_snapshot);
             }
@@ -240,6 +246,9 @@ mod tests {
             isolation: None,
             consistent_snapshot: true,
         });
-        assert_eq!(t.opening_statements(), ["START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"]);
+        assert_eq!(
+            t.opening_statements(),
+            ["START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"]
+        );
     }
 }

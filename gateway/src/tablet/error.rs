@@ -16,7 +16,9 @@ pub enum TabletError {
         reason: String,
     },
     /// The tablet refused the gateway's own credentials or had no room; its number is in the message.
-    #[error("{tablet} refused the gateway's connection with its error {errno} ({message}); nothing was executed")]
+    #[error(
+        "{tablet} refused the gateway's connection with its error {errno} ({message}); nothing was executed"
+    )]
     Refused {
         /// The tablet.
         tablet: TabletAlias,
@@ -26,7 +28,9 @@ pub enum TabletError {
         message: String,
     },
     /// Every slot is taken and as many wait as may.
-    #[error("{tablet}: all {size} connections are in use and {waiters} requests wait already; nothing was executed, safe to retry")]
+    #[error(
+        "{tablet}: all {size} connections are in use and {waiters} requests wait already; nothing was executed, safe to retry"
+    )]
     PoolFull {
         /// The tablet.
         tablet: TabletAlias,
@@ -44,7 +48,9 @@ pub enum TabletError {
         waited: Duration,
     },
     /// The connection was lost before the first byte of the statement was sent.
-    #[error("{tablet}: the connection was lost before anything was sent ({reason}); nothing was executed, safe to retry")]
+    #[error(
+        "{tablet}: the connection was lost before anything was sent ({reason}); nothing was executed, safe to retry"
+    )]
     LostBeforeSend {
         /// The tablet.
         tablet: TabletAlias,
@@ -144,7 +150,11 @@ impl GatewayError for TabletError {
             | Self::Protocol { .. }
             | Self::Draining { .. } => {
                 let (errno, sqlstate) = self.errno();
-                ClientError::new(errno, sqlstate, format!("{}: {self}", self.code().unwrap_or_default()))
+                ClientError::new(
+                    errno,
+                    sqlstate,
+                    format!("{}: {self}", self.code().unwrap_or_default()),
+                )
             }
         }
     }

@@ -100,7 +100,11 @@ impl Settings {
     }
 
     fn refresh(&mut self) {
-        self.fingerprint = if self.entries.is_empty() { 0 } else { FixedState.hash_one(&self.entries) | 1 };
+        self.fingerprint = if self.entries.is_empty() {
+            0
+        } else {
+            FixedState.hash_one(&self.entries) | 1
+        };
     }
 }
 
@@ -130,10 +134,15 @@ fn name_len(name: &SettingName) -> usize {
 
 /// `SET NAMES` assigns these, so an earlier value of theirs no longer holds.
 fn overridden_by_names(name: &SettingName) -> bool {
-    let SettingName::System(n) = name else { return false };
+    let SettingName::System(n) = name else {
+        return false;
+    };
     matches!(
         n.as_str(),
-        "character_set_client" | "character_set_results" | "character_set_connection" | "collation_connection"
+        "character_set_client"
+            | "character_set_results"
+            | "character_set_connection"
+            | "collation_connection"
     )
 }
 
@@ -181,7 +190,10 @@ mod tests {
     #[test]
     fn only_the_difference_is_replayed() {
         let conn = with(&[(sys("sql_mode"), "''"), (sys("time_zone"), "'+00:00'")]);
-        let want = with(&[(sys("time_zone"), "'+02:00'"), (SettingName::User("a`b".into()), "1")]);
+        let want = with(&[
+            (sys("time_zone"), "'+02:00'"),
+            (SettingName::User("a`b".into()), "1"),
+        ]);
         assert_eq!(
             conn.difference(&want).unwrap(),
             "SET @@session.sql_mode = DEFAULT, @@session.time_zone = '+02:00', @`a``b` = 1"
@@ -190,8 +202,14 @@ mod tests {
 
     #[test]
     fn names_come_first_and_what_they_overwrite_is_said_again() {
-        let conn = with(&[(SettingName::Names, "latin1"), (sys("character_set_results"), "NULL")]);
-        let want = with(&[(SettingName::Names, "utf8mb4"), (sys("character_set_results"), "NULL")]);
+        let conn = with(&[
+            (SettingName::Names, "latin1"),
+            (sys("character_set_results"), "NULL"),
+        ]);
+        let want = with(&[
+            (SettingName::Names, "utf8mb4"),
+            (sys("character_set_results"), "NULL"),
+        ]);
         assert_eq!(
             conn.difference(&want).unwrap(),
             "SET NAMES utf8mb4, @@session.character_set_results = NULL"

@@ -48,7 +48,12 @@ impl Drop for Waiting<'_> {
 impl Slots {
     /// `size` slots and a queue of at most `max_waiters`.
     pub fn new(size: usize, max_waiters: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(size)), size, waiting: AtomicUsize::new(0), max_waiters }
+        Self {
+            free: Arc::new(Semaphore::new(size)),
+            size,
+            waiting: AtomicUsize::new(0),
+            max_waiters,
+        }
     }
 
     /// How many slots there are.
@@ -76,10 +81,13 @@ impl Slots {
         let _waiting = self.join_queue().ok_or(SlotError::Full)?;
         let permit = Arc::clone(&self.free).acquire_owned();
         let got = match deadline {
-            Some(at) => tokio::time::timeout_at(at, permit).await.map_err(|_| SlotError::TimedOut)?,
+            Some(at) => tokio::time::timeout_at(at, permit)
+                .await
+                .map_err(|_| SlotError::TimedOut)?,
             None => permit.await,
         };
-        got.map(|permit| Slot { _permit: permit }).map_err(|_| SlotError::Closed)
+        got.map(|permit| Slot { _permit: permit })
+            .map_err(|_| SlotError::Closed)
     }
 
     /// Wakes all waiters with an error and gives no slot any more; slots that are out stay valid.
@@ -89,7 +97,9 @@ impl Slots {
 
     fn join_queue(&self) -> Option<Waiting<'_>> {
         self.waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < self.max_waiters).then_some(n + 1))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n < self.max_waiters).then_some(n + 1)
+            })
             .ok()
             .map(|_| Waiting(&self.waiting))
     }

@@ -1,0 +1,5 @@
+//! One client connection: the command loop, what the client set, its transaction, its prepared statements.
+
+pub mod like;
+pub mod registry;
+pub mod transaction;
