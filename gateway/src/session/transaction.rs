@@ -147,7 +147,7 @@ impl Transaction {
         match self.characteristics.access {
             AccessMode::Default => {}
             AccessMode::ReadOnly => {
-                comma_or_space(&mut start, "READ ONLY", self.characteristics.consistent_snapshot)
+                comma_or_space(&mut start, "READ ONLY", self.characteristics.consistent_snapshot);
             }
             AccessMode::ReadWrite => {
                 comma_or_space(&mut start, "READ WRITE", self.characteristics.consistent_snapshot);
