@@ -14,6 +14,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+/// Bytes read at once.
+const PIECE: usize = 64 << 10;
+
 /// How the proxy behaves, on connections open and new alike.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Fault {
@@ -30,17 +33,30 @@ pub enum Fault {
     Refuse,
     /// Resets open connections, and new ones as soon as they are accepted.
     Reset,
+    /// Passes answers at about this many bytes a second: a slow reader, since the proxy reads no faster.
+    Throttle(u64),
+    /// Passes this many bytes of answers on each connection, then resets it.
+    CutAfter(u64),
     /// Passes everything until a client sends this text; the answer to it is swallowed and the connection closed.
     LoseReplyAfter(String),
 }
 
 impl Fault {
-    fn delay(&self) -> Duration {
-        if let Self::Delay(delay) = self {
-            *delay
-        } else {
-            Duration::ZERO
+    /// How long a piece of `n` bytes waits.
+    #[allow(clippy::cast_precision_loss)] // a piece's length and a rate are far below 2^52
+    fn delay(&self, n: usize) -> Duration {
+        match self {
+            Self::Delay(delay) => *delay,
+            Self::Throttle(rate) => Duration::from_secs_f64(n as f64 / (*rate).max(1) as f64),
+            _ => Duration::ZERO,
         }
+    }
+
+    /// How many of the next `n` bytes pass before the connection is cut, if it is.
+    fn cut(&self, passed: u64, n: usize) -> Option<usize> {
+        let Self::CutAfter(limit) = self else { return None };
+        let left = usize::try_from(limit.saturating_sub(passed)).unwrap_or(usize::MAX);
+        (left <= n).then_some(left)
     }
 }
 
@@ -228,7 +244,7 @@ async fn pass_up(
     mut fault: watch::Receiver<Fault>,
     lost: watch::Sender<bool>,
 ) {
-    let mut buffer = vec![0_u8; 64 << 10];
+    let mut buffer = vec![0_u8; PIECE];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         if fault.wait_for(|f| *f != Fault::BlackHole).await.is_err() {
             return;
@@ -250,7 +266,8 @@ async fn pass_down(
     mut fault: watch::Receiver<Fault>,
     swallow: watch::Receiver<bool>,
 ) {
-    let mut buffer = vec![0_u8; 64 << 10];
+    let mut buffer = vec![0_u8; PIECE];
+    let mut passed = 0;
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         if *swallow.borrow() {
             return;
@@ -258,13 +275,18 @@ async fn pass_down(
         let passing = fault
             .wait_for(|f| !matches!(f, Fault::BlackHole | Fault::Stall))
             .await;
-        let Ok(delay) = passing.map(|now| now.delay()) else {
+        let Ok((delay, cut)) = passing.map(|now| (now.delay(n), now.cut(passed, n))) else {
             return;
         };
         tokio::time::sleep(delay).await;
-        if to.write_all(&buffer[..n]).await.is_err() {
+        if to.write_all(&buffer[..cut.unwrap_or(n)]).await.is_err() {
             return;
         }
+        if cut.is_some() {
+            let _reset = (to.as_ref().set_zero_linger(), from.as_ref().set_zero_linger());
+            return;
+        }
+        passed += n as u64;
     }
 }
 

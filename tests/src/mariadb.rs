@@ -52,7 +52,7 @@ impl MariaDb {
     /// A server shared by all tests of this process, number `n`. Tests keep apart by databases of their own; one that
     /// changes the server itself starts its own.
     pub fn shared(n: usize) -> &'static Self {
-        static SERVERS: [OnceLock<MariaDb>; 4] = [const { OnceLock::new() }; 4];
+        static SERVERS: [OnceLock<MariaDb>; 5] = [const { OnceLock::new() }; 5];
         SERVERS[n].get_or_init(Self::start)
     }
 

@@ -233,3 +233,31 @@ async fn a_lost_reply_is_lost_after_the_server_has_done_the_work() {
         "7"
     );
 }
+
+#[tokio::test]
+async fn a_cut_comes_after_the_byte_it_was_ordered_for() {
+    use tokio::io::AsyncReadExt;
+    let (proxy, db) = proxied().await;
+    for bytes in [1_u64, 40] {
+        proxy.set(Fault::CutAfter(bytes)).await;
+        let mut stream = tokio::net::TcpStream::connect(db.addr).await.unwrap();
+        let mut greeting = Vec::new();
+        let _reset = wait::within(
+            "the cut",
+            Duration::from_secs(10),
+            stream.read_to_end(&mut greeting),
+        )
+        .await;
+        assert_eq!(greeting.len() as u64, bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_throttle_bounds_the_rate_of_answers() {
+    let (proxy, db) = proxied().await;
+    let mut conn = db.conn().await;
+    proxy.set(Fault::Throttle(1 << 20)).await;
+    let began = Instant::now();
+    answer::ok(&mut conn, "SELECT REPEAT('x', 400000)").await;
+    assert!(began.elapsed() >= Duration::from_millis(350));
+}
