@@ -1,0 +1,710 @@
+//! Keywords of MySQL and MariaDB, found without allocating.
+//!
+//! Two uses, one list. The lexer tags each bare word with its keyword, so that classification compares small
+//! numbers instead of text. And the parser is shown a keyword only where it is on this list: `sqlparser` knows
+//! the keywords of two dozen dialects, and a word that is an ordinary alias in MySQL (`FROM a FULL JOIN b`,
+//! `SELECT top (5) x`) would otherwise steer it into a wrong tree. Words that MySQL gives no meaning are left out
+//! on purpose.
+
+macro_rules! keywords {
+    ($($variant:ident $text:literal $reserved:literal,)*) => {
+        /// A keyword. The name is its text in camel case.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        #[allow(missing_docs, reason = "each variant is the keyword it is named after")]
+        pub enum Keyword {
+            $($variant,)*
+        }
+
+        const LIST: &[(Keyword, &str, bool)] = &[$((Keyword::$variant, $text, $reserved),)*];
+    };
+}
+
+impl Keyword {
+    /// Its text, in capitals.
+    pub fn text(self) -> &'static str {
+        LIST[self as usize].1
+    }
+
+    /// Whether both MySQL and MariaDB reserve it, so that a bare word can be nothing else.
+    pub fn is_reserved(self) -> bool {
+        LIST[self as usize].2
+    }
+
+    /// Finds the keyword that `word` spells, whatever its case.
+    pub fn find(word: &[u8]) -> Option<Self> {
+        if word.len() > LONGEST || word.len() < 2 {
+            return None;
+        }
+        let mut slot = hash(word) & MASK;
+        loop {
+            let entry = TABLE[slot];
+            if entry == EMPTY {
+                return None;
+            }
+            let (keyword, text, _) = LIST[entry as usize];
+            if text.as_bytes().eq_ignore_ascii_case(word) {
+                return Some(keyword);
+            }
+            slot = (slot + 1) & MASK;
+        }
+    }
+}
+
+const EMPTY: u16 = u16::MAX;
+const SLOTS: usize = 2048;
+const MASK: usize = SLOTS - 1;
+const LONGEST: usize = longest();
+const TABLE: [u16; SLOTS] = build();
+
+/// Mixes the length with four bytes of the word, case folded by clearing bit 5. The constants were found by
+/// trying: with them the longest chain of probes for any listed keyword is short (see the test).
+const fn hash(word: &[u8]) -> usize {
+    let n = word.len();
+    let a = (word[0] & 0xdf) as u32;
+    let b = (word[1] & 0xdf) as u32;
+    let c = (word[n / 2] & 0xdf) as u32;
+    let d = (word[n - 1] & 0xdf) as u32;
+    let e = (word[n - 2] & 0xdf) as u32;
+    let mixed = a
+        .wrapping_mul(0x9E37)
+        .wrapping_add(b.wrapping_mul(0x85EB))
+        .wrapping_add(c.wrapping_mul(0xC2B3))
+        .wrapping_add(d.wrapping_mul(0x27D5))
+        .wrapping_add(e.wrapping_mul(0x1657))
+        .wrapping_add((n as u32).wrapping_mul(0x3D4D));
+    (mixed ^ (mixed >> 9)) as usize
+}
+
+const fn longest() -> usize {
+    let mut most = 0;
+    let mut i = 0;
+    while i < LIST.len() {
+        if LIST[i].1.len() > most {
+            most = LIST[i].1.len();
+        }
+        i += 1;
+    }
+    most
+}
+
+const fn build() -> [u16; SLOTS] {
+    let mut table = [EMPTY; SLOTS];
+    let mut i = 0;
+    while i < LIST.len() {
+        let mut slot = hash(LIST[i].1.as_bytes()) & MASK;
+        while table[slot] != EMPTY {
+            slot = (slot + 1) & MASK;
+        }
+        table[slot] = i as u16;
+        i += 1;
+    }
+    table
+}
+
+keywords! {
+    Accessible "ACCESSIBLE" true,
+    Account "ACCOUNT" false,
+    Action "ACTION" false,
+    Add "ADD" true,
+    After "AFTER" false,
+    Against "AGAINST" false,
+    Aggregate "AGGREGATE" false,
+    Algorithm "ALGORITHM" false,
+    All "ALL" true,
+    Alter "ALTER" true,
+    Always "ALWAYS" false,
+    Analyze "ANALYZE" true,
+    And "AND" true,
+    Any "ANY" false,
+    As "AS" true,
+    Asc "ASC" true,
+    Ascii "ASCII" false,
+    Asensitive "ASENSITIVE" true,
+    At "AT" false,
+    Atomic "ATOMIC" false,
+    AutoIncrement "AUTO_INCREMENT" false,
+    Avg "AVG" false,
+    AvgRowLength "AVG_ROW_LENGTH" false,
+    Backup "BACKUP" false,
+    Before "BEFORE" true,
+    Begin "BEGIN" false,
+    Between "BETWEEN" true,
+    Bigint "BIGINT" true,
+    Binary "BINARY" true,
+    Binlog "BINLOG" false,
+    Bit "BIT" false,
+    Blob "BLOB" true,
+    Body "BODY" false,
+    Bool "BOOL" false,
+    Boolean "BOOLEAN" false,
+    Both "BOTH" true,
+    Btree "BTREE" false,
+    By "BY" true,
+    Cache "CACHE" false,
+    Call "CALL" true,
+    Cascade "CASCADE" true,
+    Cascaded "CASCADED" false,
+    Case "CASE" true,
+    Cast "CAST" false,
+    Ceil "CEIL" false,
+    Chain "CHAIN" false,
+    Change "CHANGE" true,
+    Changed "CHANGED" false,
+    Channel "CHANNEL" false,
+    Char "CHAR" true,
+    Character "CHARACTER" true,
+    Charset "CHARSET" false,
+    Check "CHECK" true,
+    Checksum "CHECKSUM" false,
+    Cipher "CIPHER" false,
+    Client "CLIENT" false,
+    Close "CLOSE" false,
+    Code "CODE" false,
+    Collate "COLLATE" true,
+    Collation "COLLATION" false,
+    Column "COLUMN" true,
+    Columns "COLUMNS" false,
+    Comment "COMMENT" false,
+    Commit "COMMIT" false,
+    Committed "COMMITTED" false,
+    Compact "COMPACT" false,
+    Complete "COMPLETE" false,
+    Compressed "COMPRESSED" false,
+    Concurrent "CONCURRENT" false,
+    Condition "CONDITION" true,
+    Connection "CONNECTION" false,
+    Consistent "CONSISTENT" false,
+    Constraint "CONSTRAINT" true,
+    Contains "CONTAINS" false,
+    Continue "CONTINUE" true,
+    Convert "CONVERT" true,
+    Copy "COPY" false,
+    Count "COUNT" false,
+    Create "CREATE" true,
+    Cross "CROSS" true,
+    Cube "CUBE" false,
+    CumeDist "CUME_DIST" false,
+    Current "CURRENT" false,
+    CurrentDate "CURRENT_DATE" true,
+    CurrentRole "CURRENT_ROLE" false,
+    CurrentTime "CURRENT_TIME" true,
+    CurrentTimestamp "CURRENT_TIMESTAMP" true,
+    CurrentUser "CURRENT_USER" true,
+    Cursor "CURSOR" true,
+    Data "DATA" false,
+    Database "DATABASE" true,
+    Databases "DATABASES" true,
+    Datafile "DATAFILE" false,
+    Date "DATE" false,
+    Datetime "DATETIME" false,
+    DateAdd "DATE_ADD" false,
+    DateSub "DATE_SUB" false,
+    Day "DAY" false,
+    DayHour "DAY_HOUR" true,
+    DayMicrosecond "DAY_MICROSECOND" true,
+    DayMinute "DAY_MINUTE" true,
+    DaySecond "DAY_SECOND" true,
+    Deallocate "DEALLOCATE" false,
+    Dec "DEC" true,
+    Decimal "DECIMAL" true,
+    Declare "DECLARE" true,
+    Default "DEFAULT" true,
+    Definer "DEFINER" false,
+    Delayed "DELAYED" true,
+    DelayKeyWrite "DELAY_KEY_WRITE" false,
+    Delete "DELETE" true,
+    DenseRank "DENSE_RANK" false,
+    Desc "DESC" true,
+    Describe "DESCRIBE" true,
+    Deterministic "DETERMINISTIC" true,
+    Diagnostics "DIAGNOSTICS" false,
+    Disable "DISABLE" false,
+    Discard "DISCARD" false,
+    Distinct "DISTINCT" true,
+    Distinctrow "DISTINCTROW" true,
+    Div "DIV" true,
+    Do "DO" false,
+    Double "DOUBLE" true,
+    Drop "DROP" true,
+    Dual "DUAL" true,
+    Dumpfile "DUMPFILE" false,
+    Duplicate "DUPLICATE" false,
+    Dynamic "DYNAMIC" false,
+    Each "EACH" true,
+    Else "ELSE" true,
+    Elseif "ELSEIF" true,
+    Empty "EMPTY" false,
+    Enable "ENABLE" false,
+    Enclosed "ENCLOSED" true,
+    End "END" false,
+    Enforced "ENFORCED" false,
+    Engine "ENGINE" false,
+    Engines "ENGINES" false,
+    Enum "ENUM" false,
+    Errors "ERRORS" false,
+    Escape "ESCAPE" false,
+    Escaped "ESCAPED" true,
+    Event "EVENT" false,
+    Events "EVENTS" false,
+    Except "EXCEPT" true,
+    Exchange "EXCHANGE" false,
+    Exclusive "EXCLUSIVE" false,
+    Execute "EXECUTE" false,
+    Exists "EXISTS" true,
+    Exit "EXIT" true,
+    Expansion "EXPANSION" false,
+    Explain "EXPLAIN" true,
+    Export "EXPORT" false,
+    Extended "EXTENDED" false,
+    Extract "EXTRACT" false,
+    False "FALSE" true,
+    Fast "FAST" false,
+    Fetch "FETCH" true,
+    Fields "FIELDS" false,
+    Filter "FILTER" false,
+    First "FIRST" false,
+    FirstValue "FIRST_VALUE" false,
+    Fixed "FIXED" false,
+    Float "FLOAT" true,
+    Float4 "FLOAT4" true,
+    Float8 "FLOAT8" true,
+    Floor "FLOOR" false,
+    Flush "FLUSH" false,
+    Following "FOLLOWING" false,
+    For "FOR" true,
+    Force "FORCE" true,
+    Foreign "FOREIGN" true,
+    Format "FORMAT" false,
+    Found "FOUND" false,
+    From "FROM" true,
+    Full "FULL" false,
+    Fulltext "FULLTEXT" true,
+    Function "FUNCTION" false,
+    Functions "FUNCTIONS" false,
+    Generated "GENERATED" false,
+    Geometry "GEOMETRY" false,
+    Geometrycollection "GEOMETRYCOLLECTION" false,
+    Get "GET" false,
+    Global "GLOBAL" false,
+    Grant "GRANT" true,
+    Grants "GRANTS" false,
+    Group "GROUP" true,
+    Grouping "GROUPING" false,
+    Groups "GROUPS" false,
+    GroupConcat "GROUP_CONCAT" false,
+    Gtid "GTID" false,
+    Handler "HANDLER" false,
+    Hash "HASH" false,
+    Having "HAVING" true,
+    Help "HELP" false,
+    High "HIGH" false,
+    HighPriority "HIGH_PRIORITY" true,
+    Host "HOST" false,
+    Hosts "HOSTS" false,
+    Hour "HOUR" false,
+    HourMicrosecond "HOUR_MICROSECOND" true,
+    HourMinute "HOUR_MINUTE" true,
+    HourSecond "HOUR_SECOND" true,
+    Identified "IDENTIFIED" false,
+    If "IF" true,
+    Ignore "IGNORE" true,
+    Immediate "IMMEDIATE" false,
+    Import "IMPORT" false,
+    In "IN" true,
+    Index "INDEX" true,
+    Indexes "INDEXES" false,
+    Infile "INFILE" true,
+    Inner "INNER" true,
+    Innodb "INNODB" false,
+    Inout "INOUT" true,
+    Inplace "INPLACE" false,
+    Insensitive "INSENSITIVE" true,
+    Insert "INSERT" true,
+    Install "INSTALL" false,
+    Instant "INSTANT" false,
+    Int "INT" true,
+    Int1 "INT1" true,
+    Int2 "INT2" true,
+    Int3 "INT3" true,
+    Int4 "INT4" true,
+    Int8 "INT8" true,
+    Integer "INTEGER" true,
+    Intersect "INTERSECT" true,
+    Interval "INTERVAL" true,
+    Into "INTO" true,
+    Invisible "INVISIBLE" false,
+    Invoker "INVOKER" false,
+    Is "IS" true,
+    Isolation "ISOLATION" false,
+    Issuer "ISSUER" false,
+    Iterate "ITERATE" true,
+    Join "JOIN" true,
+    Json "JSON" false,
+    JsonTable "JSON_TABLE" false,
+    Key "KEY" true,
+    Keys "KEYS" true,
+    KeyBlockSize "KEY_BLOCK_SIZE" false,
+    Kill "KILL" true,
+    Lag "LAG" false,
+    Language "LANGUAGE" false,
+    Last "LAST" false,
+    LastValue "LAST_VALUE" false,
+    Lateral "LATERAL" false,
+    Lead "LEAD" false,
+    Leading "LEADING" true,
+    Leave "LEAVE" true,
+    Left "LEFT" true,
+    Less "LESS" false,
+    Level "LEVEL" false,
+    Like "LIKE" true,
+    Limit "LIMIT" true,
+    Linear "LINEAR" true,
+    Lines "LINES" true,
+    Linestring "LINESTRING" false,
+    List "LIST" false,
+    Load "LOAD" true,
+    Local "LOCAL" false,
+    Localtime "LOCALTIME" true,
+    Localtimestamp "LOCALTIMESTAMP" true,
+    Lock "LOCK" true,
+    Locked "LOCKED" false,
+    Logs "LOGS" false,
+    Long "LONG" true,
+    Longblob "LONGBLOB" true,
+    Longtext "LONGTEXT" true,
+    Loop "LOOP" true,
+    Low "LOW" false,
+    LowPriority "LOW_PRIORITY" true,
+    Master "MASTER" false,
+    Match "MATCH" true,
+    Materialized "MATERIALIZED" false,
+    Max "MAX" false,
+    Maxvalue "MAXVALUE" true,
+    MaxRows "MAX_ROWS" false,
+    Medium "MEDIUM" false,
+    Mediumblob "MEDIUMBLOB" true,
+    Mediumint "MEDIUMINT" true,
+    Mediumtext "MEDIUMTEXT" true,
+    Member "MEMBER" false,
+    Merge "MERGE" false,
+    Microsecond "MICROSECOND" false,
+    Middleint "MIDDLEINT" true,
+    Migrate "MIGRATE" false,
+    Min "MIN" false,
+    Minute "MINUTE" false,
+    MinuteMicrosecond "MINUTE_MICROSECOND" true,
+    MinuteSecond "MINUTE_SECOND" true,
+    MinRows "MIN_ROWS" false,
+    Mod "MOD" true,
+    Mode "MODE" false,
+    Modifies "MODIFIES" true,
+    Modify "MODIFY" false,
+    Month "MONTH" false,
+    Multilinestring "MULTILINESTRING" false,
+    Multipoint "MULTIPOINT" false,
+    Multipolygon "MULTIPOLYGON" false,
+    Mutex "MUTEX" false,
+    Names "NAMES" false,
+    National "NATIONAL" false,
+    Natural "NATURAL" true,
+    Nchar "NCHAR" false,
+    Next "NEXT" false,
+    Nextval "NEXTVAL" false,
+    No "NO" false,
+    None "NONE" false,
+    Not "NOT" true,
+    Nothing "NOTHING" false,
+    Now "NOW" false,
+    Nowait "NOWAIT" false,
+    NoWriteToBinlog "NO_WRITE_TO_BINLOG" true,
+    NthValue "NTH_VALUE" false,
+    Ntile "NTILE" false,
+    Null "NULL" true,
+    Nulls "NULLS" false,
+    Numeric "NUMERIC" true,
+    Nvarchar "NVARCHAR" false,
+    Of "OF" false,
+    Off "OFF" false,
+    Offset "OFFSET" false,
+    On "ON" true,
+    One "ONE" false,
+    Only "ONLY" false,
+    Open "OPEN" false,
+    Optimize "OPTIMIZE" true,
+    Option "OPTION" true,
+    Optionally "OPTIONALLY" true,
+    Options "OPTIONS" false,
+    Or "OR" true,
+    Order "ORDER" true,
+    Ordinality "ORDINALITY" false,
+    Others "OTHERS" false,
+    Out "OUT" true,
+    Outer "OUTER" true,
+    Outfile "OUTFILE" true,
+    Over "OVER" true,
+    Package "PACKAGE" false,
+    PackKeys "PACK_KEYS" false,
+    Parser "PARSER" false,
+    Partial "PARTIAL" false,
+    Partition "PARTITION" true,
+    Partitions "PARTITIONS" false,
+    Password "PASSWORD" false,
+    PercentRank "PERCENT_RANK" false,
+    Persist "PERSIST" false,
+    Persistent "PERSISTENT" false,
+    PersistOnly "PERSIST_ONLY" false,
+    Phase "PHASE" false,
+    Plugins "PLUGINS" false,
+    Point "POINT" false,
+    Polygon "POLYGON" false,
+    Position "POSITION" false,
+    Preceding "PRECEDING" false,
+    Precision "PRECISION" true,
+    Prepare "PREPARE" false,
+    Preserve "PRESERVE" false,
+    Prev "PREV" false,
+    Previous "PREVIOUS" false,
+    Primary "PRIMARY" true,
+    Privileges "PRIVILEGES" false,
+    Procedure "PROCEDURE" true,
+    Process "PROCESS" false,
+    Processlist "PROCESSLIST" false,
+    Profile "PROFILE" false,
+    Profiles "PROFILES" false,
+    Proxy "PROXY" false,
+    Purge "PURGE" true,
+    Quarter "QUARTER" false,
+    Query "QUERY" false,
+    Quick "QUICK" false,
+    Range "RANGE" true,
+    Rank "RANK" false,
+    Read "READ" true,
+    Reads "READS" true,
+    ReadOnly "READ_ONLY" false,
+    ReadWrite "READ_WRITE" true,
+    Real "REAL" true,
+    Rebuild "REBUILD" false,
+    Recover "RECOVER" false,
+    Recursive "RECURSIVE" true,
+    Redundant "REDUNDANT" false,
+    References "REFERENCES" true,
+    Regexp "REGEXP" true,
+    Release "RELEASE" true,
+    Remove "REMOVE" false,
+    Rename "RENAME" true,
+    Reorganize "REORGANIZE" false,
+    Repair "REPAIR" false,
+    Repeat "REPEAT" true,
+    Repeatable "REPEATABLE" false,
+    Replace "REPLACE" true,
+    Replica "REPLICA" false,
+    Replicas "REPLICAS" false,
+    Replication "REPLICATION" false,
+    Require "REQUIRE" true,
+    Reset "RESET" false,
+    Resignal "RESIGNAL" true,
+    Restart "RESTART" false,
+    Restrict "RESTRICT" true,
+    Resume "RESUME" false,
+    Return "RETURN" true,
+    Returning "RETURNING" false,
+    Revoke "REVOKE" true,
+    Right "RIGHT" true,
+    Rlike "RLIKE" true,
+    Role "ROLE" false,
+    Roles "ROLES" false,
+    Rollback "ROLLBACK" false,
+    Rollup "ROLLUP" false,
+    Routine "ROUTINE" false,
+    Row "ROW" false,
+    Rows "ROWS" true,
+    RowCount "ROW_COUNT" false,
+    RowFormat "ROW_FORMAT" false,
+    RowNumber "ROW_NUMBER" false,
+    Rtree "RTREE" false,
+    Savepoint "SAVEPOINT" false,
+    Schema "SCHEMA" true,
+    Schemas "SCHEMAS" true,
+    Second "SECOND" false,
+    SecondMicrosecond "SECOND_MICROSECOND" true,
+    Security "SECURITY" false,
+    Select "SELECT" true,
+    Sensitive "SENSITIVE" true,
+    Separator "SEPARATOR" true,
+    Sequence "SEQUENCE" false,
+    Serial "SERIAL" false,
+    Serializable "SERIALIZABLE" false,
+    Session "SESSION" false,
+    Set "SET" true,
+    Shardgate "SHARDGATE" false,
+    Share "SHARE" false,
+    Shared "SHARED" false,
+    Show "SHOW" true,
+    Shutdown "SHUTDOWN" false,
+    Signal "SIGNAL" true,
+    Signed "SIGNED" false,
+    Simple "SIMPLE" false,
+    Skip "SKIP" false,
+    Slave "SLAVE" false,
+    Slaves "SLAVES" false,
+    Smallint "SMALLINT" true,
+    Snapshot "SNAPSHOT" false,
+    Some "SOME" false,
+    Soname "SONAME" false,
+    Sounds "SOUNDS" false,
+    Spatial "SPATIAL" true,
+    Specific "SPECIFIC" true,
+    Sql "SQL" true,
+    Sqlexception "SQLEXCEPTION" true,
+    Sqlstate "SQLSTATE" true,
+    Sqlwarning "SQLWARNING" true,
+    SqlBigResult "SQL_BIG_RESULT" true,
+    SqlBufferResult "SQL_BUFFER_RESULT" false,
+    SqlCache "SQL_CACHE" false,
+    SqlCalcFoundRows "SQL_CALC_FOUND_ROWS" true,
+    SqlNoCache "SQL_NO_CACHE" false,
+    SqlSmallResult "SQL_SMALL_RESULT" true,
+    Ssl "SSL" true,
+    Stable "STABLE" false,
+    Stage "STAGE" false,
+    Start "START" false,
+    Starting "STARTING" true,
+    Starts "STARTS" false,
+    Statement "STATEMENT" false,
+    StatsAutoRecalc "STATS_AUTO_RECALC" false,
+    StatsPersistent "STATS_PERSISTENT" false,
+    StatsSamplePages "STATS_SAMPLE_PAGES" false,
+    Status "STATUS" false,
+    Stop "STOP" false,
+    Storage "STORAGE" false,
+    Stored "STORED" false,
+    StraightJoin "STRAIGHT_JOIN" true,
+    Stream "STREAM" false,
+    Subject "SUBJECT" false,
+    Substr "SUBSTR" false,
+    Substring "SUBSTRING" false,
+    Super "SUPER" false,
+    Suspend "SUSPEND" false,
+    Sysdate "SYSDATE" false,
+    System "SYSTEM" false,
+    Table "TABLE" true,
+    Tables "TABLES" false,
+    Tablespace "TABLESPACE" false,
+    Temporary "TEMPORARY" false,
+    Temptable "TEMPTABLE" false,
+    Terminated "TERMINATED" true,
+    Text "TEXT" false,
+    Than "THAN" false,
+    Then "THEN" true,
+    Time "TIME" false,
+    Timestamp "TIMESTAMP" false,
+    Tinyblob "TINYBLOB" true,
+    Tinyint "TINYINT" true,
+    Tinytext "TINYTEXT" true,
+    To "TO" true,
+    Traditional "TRADITIONAL" false,
+    Trailing "TRAILING" true,
+    Transaction "TRANSACTION" false,
+    Tree "TREE" false,
+    Trigger "TRIGGER" true,
+    Triggers "TRIGGERS" false,
+    Trim "TRIM" false,
+    True "TRUE" true,
+    Truncate "TRUNCATE" false,
+    Type "TYPE" false,
+    Unbounded "UNBOUNDED" false,
+    Uncommitted "UNCOMMITTED" false,
+    Undefined "UNDEFINED" false,
+    Undo "UNDO" true,
+    Unicode "UNICODE" false,
+    Uninstall "UNINSTALL" false,
+    Union "UNION" true,
+    Unique "UNIQUE" true,
+    Unknown "UNKNOWN" false,
+    Unlock "UNLOCK" true,
+    Unsigned "UNSIGNED" true,
+    Update "UPDATE" true,
+    Upgrade "UPGRADE" false,
+    Usage "USAGE" true,
+    Use "USE" true,
+    User "USER" false,
+    UseFrm "USE_FRM" false,
+    Using "USING" true,
+    UtcDate "UTC_DATE" true,
+    UtcTime "UTC_TIME" true,
+    UtcTimestamp "UTC_TIMESTAMP" true,
+    Validation "VALIDATION" false,
+    Value "VALUE" false,
+    Values "VALUES" true,
+    Varbinary "VARBINARY" true,
+    Varchar "VARCHAR" true,
+    Varcharacter "VARCHARACTER" true,
+    Variables "VARIABLES" false,
+    Varying "VARYING" true,
+    View "VIEW" false,
+    Virtual "VIRTUAL" false,
+    Visible "VISIBLE" false,
+    VitessKeyspaces "VITESS_KEYSPACES" false,
+    VitessMetadata "VITESS_METADATA" false,
+    VitessShards "VITESS_SHARDS" false,
+    VitessTablets "VITESS_TABLETS" false,
+    VitessTarget "VITESS_TARGET" false,
+    Wait "WAIT" false,
+    Warnings "WARNINGS" false,
+    Week "WEEK" false,
+    When "WHEN" true,
+    Where "WHERE" true,
+    While "WHILE" true,
+    Window "WINDOW" false,
+    With "WITH" true,
+    Without "WITHOUT" false,
+    Work "WORK" false,
+    Write "WRITE" true,
+    X509 "X509" false,
+    Xa "XA" false,
+    Xml "XML" false,
+    Xor "XOR" true,
+    Year "YEAR" false,
+    YearMonth "YEAR_MONTH" true,
+    Zerofill "ZEROFILL" true,
+    Zone "ZONE" false,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_keyword_is_found_in_any_case() {
+        for (i, (keyword, text, _)) in LIST.iter().enumerate() {
+            assert_eq!(*keyword as usize, i);
+            assert_eq!(Keyword::find(text.as_bytes()), Some(*keyword), "{text}");
+            assert_eq!(
+                Keyword::find(text.to_ascii_lowercase().as_bytes()),
+                Some(*keyword),
+                "{text}"
+            );
+        }
+        assert_eq!(Keyword::find(b"customers"), None);
+        assert_eq!(Keyword::find(b"a"), None);
+        assert_eq!(Keyword::find(b""), None);
+    }
+
+    #[test]
+    fn probes_stay_short() {
+        let worst = LIST
+            .iter()
+            .map(|(_, text, _)| {
+                let mut slot = hash(text.as_bytes()) & MASK;
+                let mut probes = 1;
+                while LIST[TABLE[slot] as usize].1 != *text {
+                    slot = (slot + 1) & MASK;
+                    probes += 1;
+                }
+                probes
+            })
+            .max();
+        assert!(worst <= Some(8), "{worst:?}");
+    }
+}
