@@ -190,9 +190,8 @@ impl Lexer<'_> {
     fn symbol(&mut self, byte: u8) -> Result<(), LexError> {
         let at = self.pos;
         match byte {
-            b'\'' => return self.string(TokenKind::String, 0),
             b'"' if self.options.mode.ansi_quotes() => return self.quoted_ident(b'"'),
-            b'"' => return self.string(TokenKind::String, 0),
+            b'\'' | b'"' => return self.string(TokenKind::String, 0),
             b'`' => return self.quoted_ident(b'`'),
             b'@' => return self.variable(),
             b'.' => self.dot(),
@@ -200,7 +199,7 @@ impl Lexer<'_> {
             b'-' if self.peek(1) == b'-' && self.dashes_open_comment() => return self.line_comment(2),
             b'/' if self.peek(1) == b'*' => return self.block_comment(),
             b'*' if self.peek(1) == b'/' && self.open_version_comment.is_some() => {
-                self.close_version_comment()
+                self.close_version_comment();
             }
             b'\\' if self.peek(1) == b'N' => {
                 self.pos = at + 2;
