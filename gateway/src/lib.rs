@@ -4,8 +4,10 @@
 
 pub mod admin;
 pub mod base;
+pub mod config;
 pub mod gather;
 pub mod route;
+pub mod schema;
 pub mod session;
 pub mod tablet;
 pub mod vindex;

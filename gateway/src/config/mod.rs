@@ -1,0 +1,3 @@
+//! The configuration.
+
+pub mod vschema;
