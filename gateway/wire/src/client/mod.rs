@@ -1,0 +1,11 @@
+//! The client's side: what the gateway is to a tablet.
+
+mod conn;
+mod connect;
+mod options;
+mod response;
+
+pub(crate) use conn::Phase;
+pub use conn::TabletConn;
+pub use options::{Address, ConnectOptions};
+pub use response::{Columns, Head, Prepared, RowEvent};

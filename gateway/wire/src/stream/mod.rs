@@ -1,0 +1,9 @@
+//! Packets over a byte stream. One read buffer, one write buffer, sequence ids; nothing is lost when a read or a flush
+//! is dropped half way.
+
+mod packet;
+mod transport;
+
+pub use packet::{FLUSH_AT, PacketStream, Probe};
+pub(crate) use packet::{FrameHead, HEADER};
+pub use transport::{Raw, Transport};
