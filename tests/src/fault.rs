@@ -35,7 +35,7 @@ pub enum Fault {
     Reset,
     /// Passes answers at about this many bytes a second: a slow reader, since the proxy reads no faster.
     Throttle(u64),
-    /// Passes this many bytes of answers on each connection, then resets it.
+    /// Passes this many more bytes of answers on each connection, then resets it.
     CutAfter(u64),
     /// Passes everything until a client sends this text; the answer to it is swallowed and the connection closed.
     LoseReplyAfter(String),
@@ -267,7 +267,7 @@ async fn pass_down(
     swallow: watch::Receiver<bool>,
 ) {
     let mut buffer = vec![0_u8; PIECE];
-    let mut passed = 0;
+    let (mut passed, mut under) = (0, Fault::None);
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         if *swallow.borrow() {
             return;
@@ -275,7 +275,13 @@ async fn pass_down(
         let passing = fault
             .wait_for(|f| !matches!(f, Fault::BlackHole | Fault::Stall))
             .await;
-        let Ok((delay, cut)) = passing.map(|now| (now.delay(n), now.cut(passed, n))) else {
+        let Ok((delay, cut)) = passing.map(|now| {
+            if *now != under {
+                under = now.clone();
+                passed = 0;
+            }
+            (now.delay(n), now.cut(passed, n))
+        }) else {
             return;
         };
         tokio::time::sleep(delay).await;

@@ -63,15 +63,19 @@ pub struct Fixture {
 
 impl Fixture {
     /// Empty databases on the shared servers, with these tables made on each. The reference has a server of its own;
-    /// the shards spread over up to `servers` others.
+    /// the shards spread over `servers` others.
     pub async fn new(layout: Layout, servers: usize, tables: &[&str]) -> Self {
-        let reference = MariaDb::shared(0).create_database("ref").await;
+        let servers: Vec<&MariaDb> = (0..servers).map(|n| MariaDb::shared(1 + n)).collect();
+        Self::on(layout, MariaDb::shared(0), &servers, tables).await
+    }
+
+    /// The same on servers of the test's own.
+    pub async fn on(layout: Layout, reference: &MariaDb, servers: &[&MariaDb], tables: &[&str]) -> Self {
+        let reference = reference.create_database("ref").await;
         let mut shards = Vec::new();
         let mut proxies = Vec::new();
-        for n in 0..layout.shards() {
-            let shard = MariaDb::shared(1 + n % servers)
-                .create_database(&format!("shard{n}"))
-                .await;
+        for (n, server) in servers.iter().cycle().take(layout.shards()).enumerate() {
+            let shard = server.create_database(&format!("shard{n}")).await;
             proxies.push(FaultProxy::start(shard.addr).await);
             shards.push(shard);
         }
@@ -162,6 +166,11 @@ impl Fixture {
 impl Fixture {
     /// The configuration file.
     pub fn config(&self) -> String {
+        self.config_with_pool(8)
+    }
+
+    /// The configuration file with pools of this size.
+    pub fn config_with_pool(&self, _size: usize) -> String {
         String::new()
     }
 
