@@ -3,8 +3,10 @@
 //! The rooms, outermost first, are described in `docs/architecture.md`. A room uses only rooms below it.
 
 pub mod admin;
+pub mod balance;
 pub mod base;
 pub mod config;
+pub mod exec;
 pub mod gather;
 pub mod route;
 pub mod schema;

@@ -2,4 +2,3 @@
 
 pub mod like;
 pub mod registry;
-pub mod transaction;

@@ -1,8 +1,17 @@
 //! One `MySQL` server of a shard: the pool of connections to it, and what happens to a connection somebody let go of.
 
+mod connection;
 mod error;
-pub mod settings;
+mod pool;
+mod reaper;
+mod settings;
 mod slots;
+mod statements;
 
+pub use connection::{Backend, Connection, Sent, ServerIdentity, TabletInfo, server_error};
 pub use error::TabletError;
+pub use pool::{Pool, PoolOptions, PooledConn};
+pub use reaper::{Abandoned, Reaper, ReaperHandle, ReaperOptions};
+pub use settings::{SettingName, Settings};
 pub use slots::{Slot, SlotError, Slots};
+pub use statements::StatementCache;

@@ -2,6 +2,7 @@
 
 mod conn;
 mod connect;
+mod discard;
 mod options;
 mod response;
 

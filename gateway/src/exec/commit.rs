@@ -1,0 +1,124 @@
+//! Ending a transaction on every shard it is open on.
+//!
+//! There is no two-phase commit: shards are committed one after the other, in the order they joined. If one fails after
+//! another succeeded, the client is told exactly which shards committed, which did not, and of which nobody knows.
+
+use super::error::CommitReport;
+use super::held::{Held, Leased};
+use super::watch::Limits;
+use crate::base::GatewayError;
+use crate::exec::ExecError;
+use crate::tablet::TabletError;
+
+/// Commits everywhere. A commit is never cut short by the client or by KILL; only the deadline bounds the wait.
+pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecError> {
+    let mut open = held.take_transaction();
+    // The last statement of each shard is known to have succeeded; so the first COMMIT is the one most likely to fail.
+    let mut report = CommitReport::default();
+    while !open.is_empty() {
+        let mut lease = open.remove(0);
+        let failure = match limits.until_deadline(lease.conn.commit()).await {
+            Ok(Ok(_)) => {
+                report.committed.push(lease.shard.clone());
+                lease.in_transaction = false;
+                held.put(lease);
+                continue;
+            }
+            Ok(Err(e)) => Failure::Tablet(e),
+            Err(_) => Failure::NoAnswer,
+        };
+        let alone = report.committed.is_empty() && open.is_empty();
+        return Err(incomplete(
+            failure,
+            lease,
+            report,
+            Rest {
+                open,
+                held,
+                limits,
+                alone,
+            },
+        )
+        .await);
+    }
+    Ok(())
+}
+
+enum Failure {
+    Tablet(TabletError),
+    NoAnswer,
+}
+
+/// What is left when a commit fails.
+struct Rest<'a, 'b> {
+    open: Vec<Leased>,
+    held: &'a mut Held,
+    limits: &'a Limits<'b>,
+    /// Whether the failed shard was the only one.
+    alone: bool,
+}
+
+async fn incomplete(
+    failure: Failure,
+    lease: Leased,
+    mut report: CommitReport,
+    rest: Rest<'_, '_>,
+) -> ExecError {
+    let shard = lease.shard.clone();
+    let (known, reason) = match &failure {
+        Failure::Tablet(e) => (!e.outcome_unknown(), e.client_error().to_string()),
+        Failure::NoAnswer => (false, "no answer to COMMIT within the deadline".to_owned()),
+    };
+    let nothing_committed = report.committed.is_empty();
+    if known {
+        report.rolled_back.push(shard.clone());
+    } else {
+        report.unknown.push(shard.clone());
+    }
+    // Dropped: rolled back by its server, or reaped if it still owes an answer.
+    drop_lease(lease);
+    for mut other in rest.open {
+        report.rolled_back.push(other.shard.clone());
+        roll_back_one(&mut other, rest.limits).await;
+        settle(rest.held, other);
+    }
+    report.reason.clone_from(&reason);
+    match (known, rest.alone || nothing_committed, failure) {
+        (true, true, Failure::Tablet(e)) => ExecError::tablet(shard, e),
+        (false, true, _) if rest.alone => ExecError::UnknownOutcome { shard, reason },
+        _ => ExecError::PartialCommit(report),
+    }
+}
+
+/// Rolls back everywhere. Never fails for the client: what cannot be told ROLLBACK is closed, and rolled back by its
+/// server.
+pub async fn rollback(held: &mut Held, limits: &Limits<'_>) {
+    for mut lease in held.take_transaction() {
+        roll_back_one(&mut lease, limits).await;
+        settle(held, lease);
+    }
+}
+
+/// Puts a rolled-back connection back where it belongs: a lost or busy one is dropped, which closes or reaps it.
+fn settle(held: &mut Held, mut lease: Leased) {
+    lease.in_transaction = false;
+    if lease.conn.is_usable() {
+        held.put(lease);
+    }
+}
+
+async fn roll_back_one(lease: &mut Leased, limits: &Limits<'_>) {
+    if !lease.conn.is_usable() {
+        return;
+    }
+    // Not answered in time: the connection still owes an answer, so its drop hands it to the reaper.
+    let _ = limits.until_deadline(lease.conn.rollback()).await;
+}
+
+fn drop_lease(lease: Leased) {
+    if lease.conn.owes_answer() {
+        drop(lease);
+    } else {
+        lease.conn.discard();
+    }
+}

@@ -1,0 +1,87 @@
+//! The tablet connections a session keeps between statements: those of its transaction, and those that hold state of
+//! its own (temporary tables, locks, variables that do not replay).
+
+use crate::base::{Role, ShardId};
+use crate::tablet::PooledConn;
+
+/// One connection in a session's hands.
+#[derive(Debug)]
+pub struct Leased {
+    /// The shard it leads to.
+    pub shard: ShardId,
+    /// The role it was chosen for.
+    pub role: Role,
+    /// The connection.
+    pub conn: PooledConn,
+    /// Whether the session's transaction is open on it.
+    pub in_transaction: bool,
+    /// What session state it holds, if any: it stays with the session until that is gone.
+    pub reserved: Option<&'static str>,
+}
+
+impl Leased {
+    /// Whether it stays with the session when the statement is over.
+    pub fn stays(&self) -> bool {
+        self.in_transaction || self.reserved.is_some()
+    }
+}
+
+/// The connections a session keeps.
+#[derive(Debug, Default)]
+pub struct Held {
+    leases: Vec<Leased>,
+}
+
+impl Held {
+    /// Takes out the connection to a shard, to use it.
+    pub fn take(&mut self, shard: &ShardId, role: Role) -> Option<Leased> {
+        let at = self
+            .leases
+            .iter()
+            .position(|l| l.shard == *shard && l.role == role)?;
+        Some(self.leases.remove(at))
+    }
+
+    /// Puts a connection back if it stays; otherwise it goes back to its pool.
+    pub fn put(&mut self, lease: Leased) {
+        if lease.stays() {
+            self.leases.push(lease);
+        }
+    }
+
+    /// Takes out every connection that the transaction is open on, in the order they joined.
+    pub fn take_transaction(&mut self) -> Vec<Leased> {
+        let (taken, kept) = std::mem::take(&mut self.leases)
+            .into_iter()
+            .partition(|l| l.in_transaction);
+        self.leases = kept;
+        taken
+    }
+
+    /// The shards the transaction is open on.
+    pub fn transaction_shards(&self) -> impl Iterator<Item = &ShardId> {
+        self.leases.iter().filter(|l| l.in_transaction).map(|l| &l.shard)
+    }
+
+    /// The first connection that holds session state.
+    pub fn reserved(&self) -> Option<&Leased> {
+        self.leases.iter().find(|l| l.reserved.is_some())
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// Lets go of everything: open transactions are rolled back by their servers as the connections close.
+    pub fn clear(&mut self) {
+        for lease in self.leases.drain(..) {
+            lease.conn.discard();
+        }
+    }
+
+    /// Every connection held.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Leased> {
+        self.leases.iter_mut()
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs what was planned: asks tablets, gives the client one answer, keeps the transaction honest.
+
+mod answer;
+mod commit;
+mod error;
+mod held;
+mod kill;
+mod payload;
+mod rename;
+mod run;
+mod scatter;
+mod single;
+mod transaction;
+mod warnings;
+mod watch;
+
+pub use answer::{Answer, Warning, client_status};
+pub use commit::{commit, rollback};
+pub use error::{CommitReport, ExecError};
+pub use held::{Held, Leased};
+pub use kill::{Kill, KillSwitch};
+pub use payload::{EncodeParams, Payload};
+pub use rename::Rename;
+pub use run::{Run, TransactionMode};
+pub use transaction::{
+    AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
+};
+pub use watch::{Deadline, Interrupt, Limits};
+
+use crate::base::Role;
+use crate::route::{GatherPlan, Leg};
+
+/// A statement bound to its shards.
+#[derive(Debug)]
+pub struct Statement<'a> {
+    /// Which tablets may run it.
+    pub role: Role,
+    /// Whether it changes anything: its outcome must be known.
+    pub is_write: bool,
+    /// Whether it is DDL, which no transaction undoes.
+    pub is_ddl: bool,
+    /// How it travels.
+    pub payload: Payload<'a>,
+    /// How the legs' answers become one.
+    pub gather: &'a GatherPlan,
+    /// For each leg, the name of the shard's database and what the client knows it by; empty if they are the same.
+    pub renames: &'a [Rename],
+}
+
+impl Statement<'_> {
+    /// The renaming of a leg's column definitions, if its database has another name than the keyspace.
+    pub fn rename_of(&self, leg: usize) -> Option<&Rename> {
+        self.renames.get(leg).filter(|r| !r.is_identity())
+    }
+}
+
+/// Runs a statement on its shards and buffers the client's answer; the caller flushes. On an error the client has been
+/// sent at most rows: an error packet may follow.
+pub async fn execute(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    legs: &[Leg],
+) -> Result<Answer, ExecError> {
+    if let [leg] = legs {
+        return single::run(run, statement, leg).await;
+    }
+    let implicit = statement.is_write && !statement.is_ddl && !run.transaction.is_active();
+    let answer = if implicit {
+        in_transaction(run, statement, legs).await?
+    } else {
+        scatter::run(run, statement, legs).await?
+    };
+    if let Some(ok) = &answer.ok {
+        run.put_ok(ok, false);
+    }
+    Ok(answer)
+}
+
+/// A write on several shards in autocommit: all of them or, as far as one can tell, none.
+async fn in_transaction(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    legs: &[Leg],
+) -> Result<Answer, ExecError> {
+    run.transaction.begin(Characteristics::default());
+    let result = scatter::run(run, statement, legs).await;
+    let result = match result {
+        Ok(answer) => commit(run.held, &run.limits).await.map(|()| answer),
+        Err(e) => {
+            rollback(run.held, &run.limits).await;
+            Err(e)
+        }
+    };
+    run.transaction.end();
+    result
+}

@@ -1,0 +1,75 @@
+//! How a leg's statement travels: as text, or as a prepared statement's execution.
+
+use bytes::Bytes;
+use shardgate_wire::client::Head;
+use shardgate_wire::protocol::command;
+use shardgate_wire::{ErrPacket, WireError};
+
+use crate::route::LegParams;
+use crate::tablet::{Connection, Sent, TabletError};
+
+/// `ER_UNKNOWN_STMT_HANDLER`: the server does not have the statement (any more).
+const UNKNOWN_STATEMENT: u16 = 1243;
+/// `ER_NEED_REPREPARE`: the schema changed under it.
+const NEED_REPREPARE: u16 = 1615;
+
+/// The form in which a statement came and its answer goes back.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// `COM_QUERY`.
+    Text,
+    /// `COM_STMT_EXECUTE` with these parameters.
+    Prepared(&'a dyn EncodeParams),
+}
+
+/// Parameters of a prepared statement's execution, as the session keeps them.
+pub trait EncodeParams: std::fmt::Debug + Send + Sync {
+    /// The payload of `COM_STMT_EXECUTE` behind the statement's id, for a leg that takes these parameters.
+    fn encode(&self, which: &LegParams) -> Result<Vec<u8>, TabletError>;
+}
+
+/// Sends a leg's statement and reads the first packet of the answer.
+pub(super) async fn send(
+    conn: &mut Connection,
+    sql: &Bytes,
+    params: &LegParams,
+    payload: Payload<'_>,
+) -> Result<Head, TabletError> {
+    match payload {
+        Payload::Text => {
+            let asked = async {
+                conn.wire().send_query(sql).await?;
+                conn.wire().read_head().await
+            };
+            let result = asked.await;
+            result.map_err(|e| conn.failed(e, Sent::Maybe))
+        }
+        Payload::Prepared(values) => {
+            let body = values.encode(params)?;
+            match execute(conn, sql, &body).await? {
+                Head::Err(e) if statement_is_stale(&e) => {
+                    // Nothing ran: the server only asks for the statement anew.
+                    conn.forget_statement(sql)?;
+                    execute(conn, sql, &body).await
+                }
+                head => Ok(head),
+            }
+        }
+    }
+}
+
+fn statement_is_stale(e: &ErrPacket) -> bool {
+    matches!(e.code, UNKNOWN_STATEMENT | NEED_REPREPARE)
+}
+
+async fn execute(conn: &mut Connection, sql: &Bytes, body: &[u8]) -> Result<Head, TabletError> {
+    let (id, _) = conn.prepare(sql).await?;
+    let asked: Result<Head, WireError> = async {
+        conn.wire()
+            .send(command::STMT_EXECUTE, &[&id.to_le_bytes(), body])
+            .await?;
+        conn.wire().read_head().await
+    }
+    .await;
+    asked.map_err(|e| conn.failed(e, Sent::Maybe))
+}

@@ -1,0 +1,224 @@
+//! One leg: the tablet's answer goes to the client as it comes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shardgate_wire::client::Head;
+use shardgate_wire::relay::{RelayEnd, RelayError, RelayLimits, RelayStats, relay_rows};
+use shardgate_wire::{OkPacket, StatusFlags};
+
+use super::answer::Answer;
+use super::held::Leased;
+use super::payload;
+use super::run::Run;
+use super::watch::{Interrupt, Limits};
+use super::{ExecError, Statement};
+use crate::base::ShardId;
+use crate::route::Leg;
+use crate::tablet::{Connection, Sent, TabletError, server_error};
+
+/// Runs a statement on the one shard that holds the answer.
+pub(super) async fn run(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    leg: &Leg,
+) -> Result<Answer, ExecError> {
+    let shards = std::slice::from_ref(&leg.shard);
+    let Some(mut lease) = run.acquire(shards, statement.role).await?.pop() else {
+        return Err(ExecError::NoTablet {
+            shard: leg.shard.clone(),
+            role: statement.role.as_str(),
+        });
+    };
+    let result = answer(run, statement, leg, &mut lease).await;
+    if let Err(ExecError::Server { .. }) = &result {
+        run.note_error(&mut lease).await;
+    }
+    run.put_back([lease]);
+    result
+}
+
+async fn answer(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    leg: &Leg,
+    lease: &mut Leased,
+) -> Result<Answer, ExecError> {
+    let sending = payload::send(&mut lease.conn, &leg.sql, &leg.params, statement.payload);
+    let head = run.limits.watch(run.client, sending).await;
+    let mut head = match head {
+        Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write))?,
+        Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
+    };
+    let mut answer = Answer::default();
+    loop {
+        let end = match head {
+            Head::Ok(ok) => ok_packet(run, lease, &mut answer, ok).await,
+            Head::Err(e) => {
+                return Err(ExecError::Server {
+                    shard: leg.shard.clone(),
+                    error: server_error(&e),
+                });
+            }
+            Head::LocalInfile(_) => {
+                return Err(ExecError::Answer {
+                    shard: leg.shard.clone(),
+                    what: "LOAD DATA LOCAL is not supported",
+                });
+            }
+            Head::ResultSet { .. } => result_set(run, statement, lease, &mut answer).await?,
+        };
+        if !end.status.contains(StatusFlags::MORE_RESULTS) {
+            return Ok(answer);
+        }
+        let next = run.limits.watch(run.client, read_head(&mut lease.conn)).await;
+        head = match next {
+            Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write))?,
+            Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
+        };
+    }
+}
+
+async fn read_head(conn: &mut Connection) -> Result<Head, TabletError> {
+    let head = conn.wire().read_head().await;
+    head.map_err(|e| conn.failed(e, Sent::Maybe))
+}
+
+/// A statement without rows is done.
+async fn ok_packet(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, ok: OkPacket) -> OkPacket {
+    let more = ok.status.contains(StatusFlags::MORE_RESULTS);
+    finish(run, lease, answer, &ok).await;
+    answer.affected_rows = Some(ok.affected_rows);
+    if ok.last_insert_id != 0 {
+        answer.last_insert_id = ok.last_insert_id;
+    }
+    run.put_ok(&ok, more);
+    ok
+}
+
+/// Columns and rows pass; the end is written anew.
+async fn result_set(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    lease: &mut Leased,
+    answer: &mut Answer,
+) -> Result<OkPacket, ExecError> {
+    let shard = lease.shard.clone();
+    let reading = async {
+        let columns = lease.conn.wire().read_columns().await;
+        columns.map_err(|e| lease.conn.failed(e, Sent::Maybe))
+    };
+    let columns = match run.limits.watch(run.client, reading).await {
+        Ok(columns) => columns.map_err(|e| lost(&shard, e, statement.is_write))?,
+        Err(i) => return Err(run.interrupted(i, shard.to_string(), statement.is_write)),
+    };
+    let status = run.client_status(StatusFlags::empty());
+    match statement.rename_of(0) {
+        Some(rename) => {
+            let renamed: Vec<_> = columns.definitions.iter().map(|d| rename.column(d)).collect();
+            run.client.put_raw_columns(&renamed, status, 0);
+        }
+        None => run.client.put_raw_columns(&columns.definitions, status, 0),
+    }
+    let end = relay(run, statement, lease, answer).await?;
+    let more = end.status.contains(StatusFlags::MORE_RESULTS);
+    finish(run, lease, answer, &end).await;
+    answer.affected_rows = None;
+    run.put_rows_end(&end, more);
+    Ok(end)
+}
+
+async fn relay(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    lease: &mut Leased,
+    answer: &mut Answer,
+) -> Result<OkPacket, ExecError> {
+    let limits = RelayLimits {
+        tablet_silent: run.limits.tablet_silent,
+        client_stalled: run.limits.client_stalled,
+    };
+    let mut stats = RelayStats::default();
+    let started = AtomicBool::new(false);
+    let result = {
+        let relaying = relay_rows(lease.conn.wire(), run.client, limits, &mut stats, |_| {
+            started.store(true, Ordering::Relaxed);
+        });
+        until_first_row(relaying, &run.limits, &started).await
+    };
+    answer.rows += stats.rows;
+    run.metrics.rows_returned.add(stats.rows);
+    let result = match result {
+        Ok(result) => result,
+        Err(i) => return Err(run.interrupted(i, lease.shard.to_string(), statement.is_write)),
+    };
+    match result {
+        Ok(RelayEnd::End(end)) => Ok(end),
+        Ok(RelayEnd::Err(e)) => Err(ExecError::Server {
+            shard: lease.shard.clone(),
+            error: server_error(&e),
+        }),
+        Err(RelayError::Tablet { source, .. }) => {
+            let error = lease.conn.failed(source, Sent::Maybe);
+            Err(lost(&lease.shard, error, statement.is_write))
+        }
+        Err(RelayError::TabletSilent { .. }) => {
+            let after = run.limits.tablet_silent.unwrap_or_default();
+            run.metrics.timeouts.handle("tablet_silent").inc();
+            Err(ExecError::Deadline {
+                after,
+                shards: lease.shard.to_string(),
+                note: "; its rows stopped coming",
+            })
+        }
+        Err(RelayError::Client(_)) => Err(ExecError::ClientGone),
+        Err(RelayError::ClientStalled) => {
+            run.metrics.timeouts.handle("client_stalled").inc();
+            Err(ExecError::ClientStalled(
+                run.limits.client_stalled.unwrap_or_default(),
+            ))
+        }
+    }
+}
+
+/// Waits for a relay. The deadline holds until the first rows went out; from then on the relay's own limits hold.
+async fn until_first_row<T>(
+    relaying: impl Future<Output = T>,
+    limits: &Limits<'_>,
+    started: &AtomicBool,
+) -> Result<T, Interrupt> {
+    tokio::pin!(relaying);
+    let mut armed = true;
+    loop {
+        tokio::select! {
+            biased;
+            end = &mut relaying => return Ok(end),
+            kill = limits.kill.thrown() => return Err(Interrupt::Killed(kill)),
+            after = limits.expired(), if armed => {
+                if !started.load(Ordering::Relaxed) {
+                    return Err(Interrupt::Deadline(after));
+                }
+                armed = false;
+            }
+        }
+    }
+}
+
+/// What is the same behind an OK and behind rows: the transaction's state, and warnings while they can be had.
+async fn finish(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, end: &OkPacket) {
+    run.note_status(lease, end.status);
+    answer.warning_count = end.warnings;
+    if !end.status.contains(StatusFlags::MORE_RESULTS) {
+        answer.warnings = run.warnings(lease, end.warnings).await;
+    }
+}
+
+/// A tablet's error on a leg; for a write that was sent, losing the answer means that its outcome is unknown.
+pub(super) fn lost(shard: &ShardId, error: TabletError, is_write: bool) -> ExecError {
+    if is_write && error.outcome_unknown() {
+        return ExecError::UnknownOutcome {
+            shard: shard.clone(),
+            reason: error.to_string(),
+        };
+    }
+    ExecError::tablet(shard.clone(), error)
+}

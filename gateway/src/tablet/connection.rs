@@ -1,0 +1,450 @@
+//! One connection to one tablet, with what is known to be set on it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use shardgate_wire::auth::Password;
+use shardgate_wire::client::{Address, ConnectOptions, Head, Prepared, RowEvent, TabletConn};
+use shardgate_wire::codec::text;
+use shardgate_wire::protocol::{Capabilities, command};
+use shardgate_wire::stream::Probe;
+use shardgate_wire::tls::ClientTls;
+use shardgate_wire::{ErrPacket, OkPacket, WireError};
+
+use super::statements::StatementCache;
+use super::{Settings, TabletError};
+use crate::base::clock::{self, Instant};
+use crate::base::{ClientError, Role, ShardId, TabletAlias};
+
+/// Prepared statements kept on one connection.
+const STATEMENTS: usize = 128;
+
+/// Which server a tablet is and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TabletInfo {
+    /// Its alias.
+    pub alias: TabletAlias,
+    /// The shard it serves.
+    pub shard: ShardId,
+    /// Its role.
+    pub role: Role,
+    /// Where it listens.
+    pub address: Address,
+    /// The shard's database on it.
+    pub database: String,
+}
+
+/// How the gateway logs in at tablets.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: Password,
+    /// TLS; `None` for none.
+    pub tls: Option<ClientTls>,
+    /// Whether affected rows count found instead of changed ones (`CLIENT_FOUND_ROWS`).
+    pub found_rows: bool,
+    /// The longest packet taken from a tablet, in bytes.
+    pub max_packet: usize,
+}
+
+/// Which server answered when a connection was opened: a KILL goes only to the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// `@@server_id`, `@@hostname` and `@@port` as text.
+    values: Vec<Option<Bytes>>,
+    version: String,
+}
+
+/// What a connection is doing that its drop must respect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Nothing special.
+    Plain,
+    /// A transaction is open on it.
+    Transaction,
+    /// A COMMIT was sent on it and not answered.
+    Commit,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    wire: TabletConn,
+    info: Arc<TabletInfo>,
+    identity: ServerIdentity,
+    applied: Settings,
+    statements: StatementCache,
+    opened: Instant,
+    idle_since: Instant,
+    usage: Use,
+    /// It holds state that is not in `applied`: it is closed instead of pooled.
+    tainted: bool,
+    /// The socket or the protocol failed.
+    broken: bool,
+}
+
+impl Connection {
+    /// Connects, logs in and asks who answers.
+    pub async fn open(
+        info: &Arc<TabletInfo>,
+        backend: &Backend,
+        deadline: Instant,
+    ) -> Result<Self, TabletError> {
+        let opening = async {
+            let mut wire = TabletConn::connect(&info.address, &options(info, backend)).await?;
+            let identity = ask_identity(&mut wire).await?;
+            Ok::<_, WireError>((wire, identity))
+        };
+        let (wire, identity) = match tokio::time::timeout_at(deadline, opening).await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(WireError::Server(e))) => {
+                return Err(TabletError::Refused {
+                    tablet: info.alias.clone(),
+                    errno: e.code,
+                    message: e.message_text().into_owned(),
+                });
+            }
+            Ok(Err(e)) => {
+                return Err(TabletError::Connect {
+                    tablet: info.alias.clone(),
+                    reason: e.to_string(),
+                });
+            }
+            Err(_) => {
+                let reason = "no connection within the time allowed".into();
+                return Err(TabletError::Connect {
+                    tablet: info.alias.clone(),
+                    reason,
+                });
+            }
+        };
+        let now = clock::now();
+        Ok(Self {
+            wire,
+            info: Arc::clone(info),
+            identity,
+            applied: Settings::default(),
+            statements: StatementCache::new(STATEMENTS),
+            opened: now,
+            idle_since: now,
+            usage: Use::Plain,
+            tainted: false,
+            broken: false,
+        })
+    }
+
+    /// The tablet.
+    pub fn info(&self) -> &Arc<TabletInfo> {
+        &self.info
+    }
+
+    /// Which server answered.
+    pub fn identity(&self) -> &ServerIdentity {
+        &self.identity
+    }
+
+    /// The connection's id on its server: what KILL takes.
+    pub fn thread_id(&self) -> u32 {
+        self.wire.connection_id()
+    }
+
+    /// The server's version.
+    pub fn server_version(&self) -> &str {
+        self.wire.server_version()
+    }
+
+    /// The protocol underneath. Errors of calls made through it are to be told to [`Self::failed`].
+    pub fn wire(&mut self) -> &mut TabletConn {
+        &mut self.wire
+    }
+
+    /// The settings known to hold on it.
+    pub fn applied(&self) -> &Settings {
+        &self.applied
+    }
+
+    /// When it was opened.
+    pub fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    /// Since when it is idle.
+    pub fn idle_since(&self) -> Instant {
+        self.idle_since
+    }
+
+    /// Notes that it goes back to its pool.
+    pub fn mark_idle(&mut self, now: Instant) {
+        self.idle_since = now;
+    }
+
+    /// Notes that it holds state which the gateway does not keep track of; it will be closed, not pooled.
+    pub fn taint(&mut self) {
+        self.tainted = true;
+    }
+
+    /// Whether it may serve somebody else.
+    pub fn is_clean(&self) -> bool {
+        !self.broken && !self.tainted && self.usage == Use::Plain && self.wire.is_idle()
+    }
+
+    /// Whether a statement can be sent on it.
+    pub fn is_usable(&self) -> bool {
+        !self.broken && self.wire.is_idle()
+    }
+
+    /// Whether a statement still runs on it.
+    pub fn owes_answer(&self) -> bool {
+        !self.broken && !self.wire.is_idle()
+    }
+
+    /// Whether a COMMIT was sent on it and not answered.
+    pub fn carries_commit(&self) -> bool {
+        self.usage == Use::Commit
+    }
+
+    /// Looks, without waiting, whether the server closed it or spoke unasked.
+    pub fn probe(&mut self) -> Probe {
+        if self.wire.is_alive() {
+            Probe::Quiet
+        } else {
+            Probe::Closed
+        }
+    }
+
+    /// Makes an error of the wire one of the tablet's. `sent` says whether the statement's first byte may have left.
+    pub fn failed(&mut self, error: WireError, sent: Sent) -> TabletError {
+        if let WireError::Server(e) = error {
+            return TabletError::Server(server_error(&e));
+        }
+        self.broken = true;
+        let tablet = self.info.alias.clone();
+        let reason = error.to_string();
+        match (&error, sent) {
+            (
+                WireError::Malformed(_)
+                | WireError::OutOfOrder { .. }
+                | WireError::State(_)
+                | WireError::PacketTooLarge { .. },
+                _,
+            ) => TabletError::Protocol { tablet, reason },
+            (_, Sent::No) => TabletError::LostBeforeSend { tablet, reason },
+            (_, Sent::Maybe) => TabletError::Lost { tablet, reason },
+        }
+    }
+
+    /// Brings it to a session's settings.
+    pub async fn apply(&mut self, settings: &Settings) -> Result<(), TabletError> {
+        let Some(sql) = self.applied.difference(settings) else {
+            return Ok(());
+        };
+        // Until the server has answered nothing is known to hold.
+        self.tainted = true;
+        self.run(sql.as_bytes(), Sent::No).await?;
+        self.tainted = false;
+        self.applied.clone_from(settings);
+        Ok(())
+    }
+
+    /// Opens a transaction by these statements.
+    pub async fn begin(&mut self, statements: &[String]) -> Result<(), TabletError> {
+        self.usage = Use::Transaction;
+        for sql in statements {
+            self.run(sql.as_bytes(), Sent::No).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits the transaction. A connection dropped while this runs is not killed.
+    pub async fn commit(&mut self) -> Result<OkPacket, TabletError> {
+        self.usage = Use::Commit;
+        let result = self.run(b"COMMIT", Sent::Maybe).await;
+        if self.wire.is_idle() {
+            self.usage = if result.is_ok() {
+                Use::Plain
+            } else {
+                Use::Transaction
+            };
+        }
+        result
+    }
+
+    /// Rolls the transaction back.
+    pub async fn rollback(&mut self) -> Result<OkPacket, TabletError> {
+        let ok = self.run(b"ROLLBACK", Sent::Maybe).await?;
+        self.usage = Use::Plain;
+        Ok(ok)
+    }
+
+    /// Notes that the server ended the transaction by itself (a deadlock's victim, an implicit commit).
+    pub fn transaction_ended(&mut self) {
+        self.usage = Use::Plain;
+    }
+
+    /// Runs a statement of the gateway's own that answers with OK, or whose rows are of no interest.
+    pub async fn run(&mut self, sql: &[u8], sent: Sent) -> Result<OkPacket, TabletError> {
+        match self.wire.run(sql).await {
+            Ok(ok) => Ok(ok),
+            Err(e) => Err(self.failed(e, sent)),
+        }
+    }
+
+    /// Like [`Self::run`], given up at a deadline.
+    pub async fn simple(&mut self, sql: &str, deadline: Instant) -> Result<(), TabletError> {
+        match tokio::time::timeout_at(deadline, self.run(sql.as_bytes(), Sent::Maybe)).await {
+            Ok(result) => result.map(|_| ()),
+            Err(_) => Err(TabletError::Lost {
+                tablet: self.info.alias.clone(),
+                reason: "no answer in time".into(),
+            }),
+        }
+    }
+
+    /// Runs a small query of the gateway's own; gives at most `max_rows` rows of the text protocol.
+    pub async fn query(&mut self, sql: &[u8], max_rows: usize) -> Result<Vec<Bytes>, TabletError> {
+        match query(&mut self.wire, sql, max_rows).await {
+            Ok(rows) => Ok(rows),
+            Err(e) => Err(self.failed(e, Sent::Maybe)),
+        }
+    }
+
+    /// Asks whether the server is there.
+    pub async fn ping(&mut self, deadline: Instant) -> Result<(), TabletError> {
+        let ping = async {
+            self.wire.send(command::PING, &[]).await?;
+            self.wire.read_ok().await
+        };
+        match tokio::time::timeout_at(deadline, ping).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => Err(self.failed(e, Sent::No)),
+            Err(_) => {
+                self.broken = true;
+                Err(TabletError::LostBeforeSend {
+                    tablet: self.info.alias.clone(),
+                    reason: "no answer to a ping".into(),
+                })
+            }
+        }
+    }
+
+    /// The server's id of a text, preparing it if this connection has not; the whole answer comes along if it was
+    /// prepared just now.
+    pub async fn prepare(&mut self, text: &Bytes) -> Result<(u32, Option<Prepared>), TabletError> {
+        if let Some(id) = self.statements.get(text) {
+            return Ok((id, None));
+        }
+        let prepared = self.prepare_anew(text).await?;
+        Ok((prepared.ok.statement_id, Some(prepared)))
+    }
+
+    /// Prepares a text whether or not this connection has it, so that its columns are the current ones.
+    pub async fn prepare_anew(&mut self, text: &Bytes) -> Result<Prepared, TabletError> {
+        let asked = async {
+            self.wire.send(command::STMT_PREPARE, &[text]).await?;
+            self.wire.read_prepared().await
+        };
+        let prepared = match asked.await {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(e)) => return Err(TabletError::Server(server_error(&e))),
+            Err(e) => return Err(self.failed(e, Sent::No)),
+        };
+        if let Some(old) = self.statements.insert(text.clone(), prepared.ok.statement_id) {
+            self.close_statement(old)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Forgets a text whose statement the server no longer holds (1243) or wants prepared again (1615).
+    pub fn forget_statement(&mut self, text: &Bytes) -> Result<(), TabletError> {
+        match self.statements.remove(text) {
+            Some(id) => self.close_statement(id),
+            None => Ok(()),
+        }
+    }
+
+    /// `COM_STMT_CLOSE` has no answer and travels with the next command.
+    fn close_statement(&mut self, id: u32) -> Result<(), TabletError> {
+        let queued = self.wire.queue(command::STMT_CLOSE, &[&id.to_le_bytes()]);
+        queued.map_err(|e| self.failed(e, Sent::No))
+    }
+
+    /// Reads and throws away what the server still owes. Ends when it is idle or lost.
+    pub async fn drain(&mut self) {
+        if self.wire.discard_answer().await.is_err() {
+            self.broken = true;
+        }
+    }
+
+    /// Closes in good order, without waiting long for the socket.
+    pub async fn quit(self) {
+        if !self.broken {
+            // Closing is a courtesy; a server that does not take it finds the socket closed.
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(100), self.wire.quit()).await;
+        }
+    }
+}
+
+/// Whether a statement's first byte may have reached the server when an error came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Certainly not: nothing of the client's statement was sent.
+    No,
+    /// Maybe.
+    Maybe,
+}
+
+/// A server's error as the client will see it.
+pub fn server_error(e: &ErrPacket) -> ClientError {
+    ClientError::new(e.code, e.sqlstate, e.message_text().into_owned())
+}
+
+fn options(info: &TabletInfo, backend: &Backend) -> ConnectOptions {
+    let mut options = ConnectOptions::new(backend.user.clone(), backend.password.clone());
+    options.database = Some(info.database.clone());
+    options.tls.clone_from(&backend.tls);
+    options.max_packet = backend.max_packet;
+    options.attributes = vec![("program_name".into(), "shardgate".into())];
+    options
+        .capabilities
+        .set(Capabilities::FOUND_ROWS, backend.found_rows);
+    options.capabilities.set(Capabilities::CONNECT_WITH_DB, true);
+    options
+}
+
+async fn ask_identity(wire: &mut TabletConn) -> Result<ServerIdentity, WireError> {
+    let rows = query(wire, b"SELECT @@server_id, @@hostname, @@port", 1).await?;
+    let row = rows.first().ok_or(WireError::Malformed("no row"))?;
+    let values = text::cells(row)
+        .map(|cell| cell.map(|c| c.map(Bytes::copy_from_slice)))
+        .collect::<Result<_, _>>()?;
+    Ok(ServerIdentity {
+        values,
+        version: wire.server_version().to_owned(),
+    })
+}
+
+async fn query(wire: &mut TabletConn, sql: &[u8], max_rows: usize) -> Result<Vec<Bytes>, WireError> {
+    wire.send_query(sql).await?;
+    let mut rows = Vec::new();
+    match wire.read_head().await? {
+        Head::ResultSet { .. } => {
+            wire.read_columns().await?;
+        }
+        Head::Err(e) => return Err(WireError::Server(Box::new(e))),
+        Head::Ok(_) => return Ok(rows),
+        Head::LocalInfile(_) => return Err(WireError::State("rows were due")),
+    }
+    loop {
+        match wire.next_row().await? {
+            RowEvent::Row(row) => {
+                if rows.len() < max_rows {
+                    rows.push(row);
+                }
+            }
+            RowEvent::End(_) => return Ok(rows),
+            RowEvent::Err(e) => return Err(WireError::Server(Box::new(e))),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The pool of connections to one tablet.
+//!
+//! A connection is lent as a [`PooledConn`]. However it is dropped, at whatever await, nothing leaks: a clean connection
+//! goes back, one that still owes an answer goes to the [`Reaper`](super::reaper), everything else is closed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use shardgate_wire::stream::Probe;
+
+use super::connection::{Backend, Connection, TabletInfo};
+use super::reaper::{Abandoned, ReaperHandle};
+use super::slots::{Slot, SlotError, Slots};
+use super::{Settings, TabletError};
+use crate::base::clock::{self, Instant};
+use crate::base::metrics::{Counter, Metrics};
+
+/// Bounds of one tablet's pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Connections in use at most.
+    pub size: usize,
+    /// Requests that may wait for one at most; the next is refused at once.
+    pub max_waiters: usize,
+    /// An idle connection older than this is pinged before it is lent.
+    pub idle_check: Duration,
+    /// An idle connection older than this is closed; zero keeps it.
+    pub max_idle: Duration,
+    /// A connection older than this is closed when it comes back; zero keeps it.
+    pub max_lifetime: Duration,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            size: 20,
+            max_waiters: 10,
+            idle_check: Duration::from_secs(30),
+            max_idle: Duration::from_mins(5),
+            max_lifetime: Duration::from_hours(1),
+            connect_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Counters of one pool, as `alias.event`.
+#[derive(Debug)]
+struct PoolCounters {
+    opened: Arc<Counter>,
+    closed: Arc<Counter>,
+    refused: Arc<Counter>,
+    waited: Arc<Counter>,
+    stale: Arc<Counter>,
+}
+
+impl PoolCounters {
+    fn new(metrics: &Metrics, info: &TabletInfo) -> Self {
+        let of = |event: &str| metrics.pool.handle(&format!("{}.{event}", info.alias));
+        Self {
+            opened: of("opened"),
+            closed: of("closed"),
+            refused: of("refused"),
+            waited: of("waited"),
+            stale: of("stale"),
+        }
+    }
+}
+
+/// The connections to one tablet for one backend user and one set of capabilities.
+#[derive(Debug)]
+pub struct Pool {
+    info: Arc<TabletInfo>,
+    backend: Arc<Backend>,
+    options: PoolOptions,
+    slots: Slots,
+    idle: Mutex<Vec<Connection>>,
+    closed: AtomicBool,
+    reaper: ReaperHandle,
+    counters: PoolCounters,
+}
+
+impl Pool {
+    /// An empty pool; connections are opened when they are asked for.
+    pub fn new(
+        info: Arc<TabletInfo>,
+        backend: Arc<Backend>,
+        options: PoolOptions,
+        reaper: ReaperHandle,
+        metrics: &Metrics,
+    ) -> Arc<Self> {
+        let counters = PoolCounters::new(metrics, &info);
+        let slots = Slots::new(options.size, options.max_waiters);
+        Arc::new(Self {
+            info,
+            backend,
+            options,
+            slots,
+            idle: Mutex::default(),
+            closed: AtomicBool::new(false),
+            reaper,
+            counters,
+        })
+    }
+
+    /// The tablet.
+    pub fn info(&self) -> &Arc<TabletInfo> {
+        &self.info
+    }
+
+    /// Slots in use, requests waiting, idle connections.
+    pub fn usage(&self) -> (usize, usize, usize) {
+        (self.slots.busy(), self.slots.waiting(), self.lock_idle().len())
+    }
+
+    /// A connection, preferably one that has `settings` already; waits in line until `deadline`.
+    pub async fn checkout(
+        self: &Arc<Self>,
+        settings: &Settings,
+        deadline: Option<Instant>,
+    ) -> Result<PooledConn, TabletError> {
+        let slot = self.slot(deadline).await?;
+        let lent = |conn| PooledConn {
+            conn: Some(conn),
+            slot: Some(slot),
+            pool: Arc::clone(self),
+        };
+        while let Some(conn) = self.take_idle(settings) {
+            if let Some(conn) = self.revive(conn, deadline).await {
+                return Ok(lent(conn));
+            }
+        }
+        let conn = Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await?;
+        self.counters.opened.inc();
+        Ok(lent(conn))
+    }
+
+    /// Lends nothing any more; idle connections are closed, those in use when they come back.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.slots.close();
+        let idle = std::mem::take(&mut *self.lock_idle());
+        self.counters.closed.add(idle.len() as u64);
+    }
+
+    /// Closes what has been idle too long. Called from time to time.
+    pub fn sweep(&self, now: Instant) {
+        let old = {
+            let mut idle = self.lock_idle();
+            let (old, keep) = std::mem::take(&mut *idle)
+                .into_iter()
+                .partition::<Vec<_>, _>(|c| self.too_old(c, now));
+            *idle = keep;
+            old
+        };
+        self.counters.closed.add(old.len() as u64);
+    }
+
+    async fn slot(&self, deadline: Option<Instant>) -> Result<Slot, TabletError> {
+        let started = clock::now();
+        if self.slots.busy() >= self.slots.size() {
+            self.counters.waited.inc();
+        }
+        self.slots.acquire(deadline).await.map_err(|e| {
+            self.counters.refused.inc();
+            let tablet = self.info.alias.clone();
+            match e {
+                SlotError::Full => TabletError::PoolFull {
+                    tablet,
+                    size: self.slots.size(),
+                    waiters: self.slots.waiting(),
+                },
+                SlotError::TimedOut => TabletError::PoolTimeout {
+                    tablet,
+                    waited: clock::now().duration_since(started),
+                },
+                SlotError::Closed => TabletError::Draining { tablet },
+            }
+        })
+    }
+
+    /// The idle connection used last whose settings fit, else the one used last.
+    fn take_idle(&self, settings: &Settings) -> Option<Connection> {
+        let mut idle = self.lock_idle();
+        let fits = idle
+            .iter()
+            .rposition(|c| c.applied().fingerprint() == settings.fingerprint());
+        match fits {
+            Some(i) => Some(idle.remove(i)),
+            None => idle.pop(),
+        }
+    }
+
+    /// An idle connection that still lives, or `None`. A server that closed it, or sent a parting word, is noticed here,
+    /// before a statement is sent: then nothing can have run.
+    async fn revive(&self, mut conn: Connection, deadline: Option<Instant>) -> Option<Connection> {
+        let now = clock::now();
+        let quiet = !self.too_old(&conn, now) && conn.probe() == Probe::Quiet;
+        let fresh = now.duration_since(conn.idle_since()) < self.options.idle_check;
+        if quiet && (fresh || conn.ping(self.connect_deadline(deadline)).await.is_ok()) {
+            return Some(conn);
+        }
+        self.counters.stale.inc();
+        self.counters.closed.inc();
+        None
+    }
+
+    fn connect_deadline(&self, deadline: Option<Instant>) -> Instant {
+        let own = clock::now() + self.options.connect_timeout;
+        deadline.map_or(own, |d| d.min(own))
+    }
+
+    fn too_old(&self, conn: &Connection, now: Instant) -> bool {
+        let over = |limit: Duration, since: Instant| !limit.is_zero() && now.duration_since(since) >= limit;
+        over(self.options.max_idle, conn.idle_since()) || over(self.options.max_lifetime, conn.opened())
+    }
+
+    fn give_back(&self, mut conn: Connection, slot: Option<Slot>) {
+        if conn.owes_answer() {
+            self.reaper
+                .abandon(Abandoned::new(conn, Arc::clone(&self.backend)));
+            return;
+        }
+        let now = clock::now();
+        let keep = conn.is_clean() && !self.closed.load(Ordering::Acquire) && !self.too_old(&conn, now);
+        if keep {
+            conn.mark_idle(now);
+            self.lock_idle().push(conn);
+        } else {
+            self.counters.closed.inc();
+        }
+        // The slot is freed after the connection is back, so that the next waiter finds it.
+        drop(slot);
+    }
+
+    /// A poisoned lock means a panic while moving connections in or out of the list, which stays a valid list.
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection lent by its pool.
+#[derive(Debug)]
+pub struct PooledConn {
+    /// Only `None` while being dropped.
+    conn: Option<Connection>,
+    slot: Option<Slot>,
+    pool: Arc<Pool>,
+}
+
+impl PooledConn {
+    /// The tablet it leads to.
+    pub fn info(&self) -> &Arc<TabletInfo> {
+        &self.pool.info
+    }
+
+    /// Closes the connection instead of giving it back.
+    pub fn discard(mut self) {
+        if self.conn.take().is_some() {
+            self.pool.counters.closed.inc();
+        }
+    }
+}
+
+impl std::ops::Deref for PooledConn {
+    type Target = Connection;
+    #[allow(clippy::expect_used)] // `conn` is taken only by `discard` and `drop`, which own `self`
+    fn deref(&self) -> &Connection {
+        self.conn.as_ref().expect("lent connection")
+    }
+}
+
+impl std::ops::DerefMut for PooledConn {
+    #[allow(clippy::expect_used)] // as above
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.conn.as_mut().expect("lent connection")
+    }
+}
+
+impl Drop for PooledConn {
+    fn drop(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            self.pool.give_back(conn, self.slot.take());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What happens to a connection that was let go while its tablet still owed an answer.
+//!
+//! The client is gone, or was answered at its deadline; its statement still runs. The reaper ends it: `KILL QUERY` over a
+//! connection of its own to the same server, a grace for the answer to end, `KILL CONNECTION`, close. A connection that was
+//! ever sent a KILL is closed and never pooled: the KILL may arrive after the statement it was meant for, and would then
+//! interrupt somebody else's.
+//!
+//! Connections arrive through a channel without a bound, so that a drop never blocks; what bounds it is `abandoned_max`:
+//! past that many for one tablet the socket is closed at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{Backend, Connection};
+use crate::base::TabletAlias;
+use crate::base::clock;
+use crate::base::metrics::{Counter, Metrics};
+
+/// Bounds of the reaper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReaperOptions {
+    /// How long an answer may take to end after `KILL QUERY`, and again after `KILL CONNECTION`.
+    pub grace: Duration,
+    /// How long opening the kill channel and sending one KILL may take.
+    pub kill_timeout: Duration,
+    /// Connections of one tablet that may be reaped at the same time; further ones are closed at once.
+    pub abandoned_max: usize,
+    /// Kill channels to one tablet that may be open at the same time.
+    pub kill_channels: usize,
+}
+
+impl Default for ReaperOptions {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_millis(500),
+            kill_timeout: Duration::from_secs(1),
+            abandoned_max: 20,
+            kill_channels: 2,
+        }
+    }
+}
+
+/// A connection whose answer nobody waits for.
+#[derive(Debug)]
+pub struct Abandoned {
+    conn: Connection,
+    backend: Arc<Backend>,
+}
+
+impl Abandoned {
+    /// Hands over a connection and the credentials a kill channel needs.
+    pub fn new(conn: Connection, backend: Arc<Backend>) -> Self {
+        Self { conn, backend }
+    }
+}
+
+/// Where abandoned connections are handed in; never blocks, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ReaperHandle {
+    queue: mpsc::UnboundedSender<Abandoned>,
+}
+
+impl ReaperHandle {
+    /// Hands in a connection. If the reaper has ended, dropping it closes the socket.
+    pub fn abandon(&self, abandoned: Abandoned) {
+        let _ = self.queue.send(abandoned);
+    }
+}
+
+/// How an abandoned connection ended, for the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The answer was already ending; no KILL was needed.
+    Finished,
+    /// `KILL QUERY` ended it.
+    KillQuery,
+    /// Only `KILL CONNECTION` ended it.
+    KillConnection,
+    /// The server did not obey; the socket was closed.
+    Closed,
+    /// Too many at once: closed without a KILL.
+    Overflow,
+    /// It carried a COMMIT, which is never killed: waited for, then closed.
+    Commit,
+}
+
+#[derive(Debug)]
+struct Counters {
+    finished: Arc<Counter>,
+    kill_query: Arc<Counter>,
+    kill_connection: Arc<Counter>,
+    closed: Arc<Counter>,
+    overflow: Arc<Counter>,
+    commit: Arc<Counter>,
+}
+
+impl Counters {
+    fn new(metrics: &Metrics) -> Self {
+        let of = |label| metrics.reaped.handle(label);
+        Self {
+            finished: of("finished"),
+            kill_query: of("kill_query"),
+            kill_connection: of("kill_connection"),
+            closed: of("closed"),
+            overflow: of("overflow"),
+            commit: of("commit"),
+        }
+    }
+
+    fn count(&self, end: End) {
+        match end {
+            End::Finished => self.finished.inc(),
+            End::KillQuery => self.kill_query.inc(),
+            End::KillConnection => self.kill_connection.inc(),
+            End::Closed => self.closed.inc(),
+            End::Overflow => self.overflow.inc(),
+            End::Commit => self.commit.inc(),
+        }
+    }
+}
+
+/// What the reaper keeps of one tablet.
+#[derive(Debug)]
+struct PerTablet {
+    places: Arc<Semaphore>,
+    channels: Arc<Semaphore>,
+}
+
+/// The task that ends abandoned statements.
+#[derive(Debug)]
+pub struct Reaper {
+    options: ReaperOptions,
+    queue: mpsc::UnboundedReceiver<Abandoned>,
+    tablets: Mutex<HashMap<TabletAlias, Arc<PerTablet>>>,
+    counters: Arc<Counters>,
+}
+
+impl Reaper {
+    /// A reaper and the handle through which it is fed.
+    pub fn new(options: ReaperOptions, metrics: &Metrics) -> (Self, ReaperHandle) {
+        let (send, queue) = mpsc::unbounded_channel();
+        let counters = Arc::new(Counters::new(metrics));
+        (
+            Self {
+                options,
+                queue,
+                tablets: Mutex::default(),
+                counters,
+            },
+            ReaperHandle { queue: send },
+        )
+    }
+
+    /// Runs until `stop`, then finishes what it has.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let tracker = TaskTracker::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                next = self.queue.recv() => match next {
+                    Some(abandoned) => self.start(abandoned, &tracker),
+                    None => break,
+                },
+            }
+        }
+        while let Ok(abandoned) = self.queue.try_recv() {
+            self.start(abandoned, &tracker);
+        }
+        tracker.close();
+        tracker.wait().await;
+    }
+
+    fn start(&self, abandoned: Abandoned, tracker: &TaskTracker) {
+        let tablet = self.tablet(&abandoned.conn.info().alias);
+        let Ok(place) = Arc::clone(&tablet.places).try_acquire_owned() else {
+            self.counters.count(End::Overflow);
+            return;
+        };
+        let options = self.options.clone();
+        let counters = Arc::clone(&self.counters);
+        tracker.spawn(async move {
+            let _place = place;
+            let alias = abandoned.conn.info().alias.clone();
+            let end = reap(abandoned, &options, &tablet.channels).await;
+            tracing::debug!(tablet = %alias, end = ?end, "reaped an abandoned connection");
+            counters.count(end);
+        });
+    }
+
+    fn tablet(&self, alias: &TabletAlias) -> Arc<PerTablet> {
+        let mut tablets = self
+            .tablets
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        Arc::clone(tablets.entry(alias.clone()).or_insert_with(|| {
+            Arc::new(PerTablet {
+                places: Arc::new(Semaphore::new(self.options.abandoned_max)),
+                channels: Arc::new(Semaphore::new(self.options.kill_channels)),
+            })
+        }))
+    }
+}
+
+/// Ends one statement. Every path closes the connection.
+async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphore) -> End {
+    let Abandoned { mut conn, backend } = abandoned;
+    if conn.carries_commit() {
+        // Nobody may cut a COMMIT short: whether it happened would be unknown. It is given the long grace and no KILL.
+        let _ = drained(&mut conn, options.grace * 4).await;
+        return End::Commit;
+    }
+    // An answer that is already here needs no KILL.
+    if drained(&mut conn, Duration::ZERO).await {
+        conn.quit().await;
+        return End::Finished;
+    }
+    for (how, end) in [("KILL QUERY ", End::KillQuery), ("KILL ", End::KillConnection)] {
+        if send_kill(&conn, &backend, how, options, channels).await.is_err() {
+            continue;
+        }
+        if drained(&mut conn, options.grace).await {
+            return end;
+        }
+    }
+    End::Closed
+}
+
+/// Whether the answer (or the connection) ended within the time.
+async fn drained(conn: &mut Connection, within: Duration) -> bool {
+    tokio::time::timeout(within, conn.drain()).await.is_ok()
+}
+
+/// Sends one KILL over a connection of its own, to the same address and only if the same server answers there: after a
+/// restart or a failover the number would belong to somebody else.
+async fn send_kill(
+    conn: &Connection,
+    backend: &Backend,
+    how: &str,
+    options: &ReaperOptions,
+    channels: &Semaphore,
+) -> Result<(), super::TabletError> {
+    let deadline = clock::now() + options.kill_timeout;
+    let refused = || super::TabletError::Connect {
+        tablet: conn.info().alias.clone(),
+        reason: "no kill channel became free".into(),
+    };
+    let _channel = tokio::time::timeout_at(deadline, channels.acquire())
+        .await
+        .map_err(|_| refused())?
+        .map_err(|_| refused())?;
+    let mut channel = Connection::open(conn.info(), backend, deadline).await?;
+    if channel.identity() != conn.identity() {
+        return Err(refused());
+    }
+    let result = channel
+        .simple(&format!("{how}{}", conn.thread_id()), deadline)
+        .await;
+    channel.quit().await;
+    result
+}
