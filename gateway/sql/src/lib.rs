@@ -20,6 +20,7 @@ mod lexed;
 mod lexer;
 mod literal;
 mod mode;
+mod parse;
 mod split;
 mod token;
 
@@ -34,5 +35,6 @@ pub use lexed::{Lexed, VersionComment};
 pub use lexer::lex;
 pub use literal::{Literal, LiteralClass};
 pub use mode::{Flavor, LexOptions, SqlMode, UnknownSqlMode};
+pub use parse::{ParseError, parse, span_to_range};
 pub use split::{split_lexed, split_statements};
 pub use token::{LexError, Token, TokenKind};
