@@ -2,10 +2,12 @@
 //! input; an encoder appends to a `Vec<u8>` that the caller owns.
 
 pub mod auth_switch;
+pub mod binary;
 pub mod change_user;
 pub mod column;
 pub mod eof;
 pub mod err;
+pub mod execute;
 pub mod greeting;
 pub mod login;
 pub mod ok;

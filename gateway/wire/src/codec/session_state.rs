@@ -70,7 +70,8 @@ impl<'a> Changes<'a> {
                 return self.variable();
             }
             SCHEMA => StateChange::Schema(r.lenenc_str("tracked schema")?),
-            STATE => StateChange::State(r.lenenc_str("tracked state")?),
+            // The one kind without a length of its own inside the entry.
+            STATE => StateChange::State(data),
             GTIDS => {
                 r.u8("gtid encoding")?;
                 StateChange::Gtids(r.lenenc_str("tracked gtids")?)
@@ -112,7 +113,10 @@ impl StateChange<'_> {
                 VARIABLE
             }
             Self::Schema(s) => one(&mut data, s, SCHEMA),
-            Self::State(s) => one(&mut data, s, STATE),
+            Self::State(s) => {
+                data.extend_from_slice(s);
+                STATE
+            }
             Self::Gtids(s) => {
                 data.push(0);
                 one(&mut data, s, GTIDS)
@@ -157,6 +161,38 @@ mod tests {
             c.encode(&mut out);
         }
         assert_eq!(changes(&out).collect::<Result<Vec<_>, _>>().unwrap(), all);
+    }
+
+    #[test]
+    fn recorded_changes_are_read() {
+        // MariaDB 10.11: SET autocommit=0, then USE shop, each with session_track_state_change on.
+        let got: Vec<_> = changes(b"\x00\x0f\x0aautocommit\x03OFF\x02\x011")
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(
+            got,
+            [
+                StateChange::Variable {
+                    name: b"autocommit",
+                    value: b"OFF"
+                },
+                StateChange::State(b"1")
+            ]
+        );
+        let got: Vec<_> = changes(b"\x01\x05\x04shop\x02\x011")
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(got, [StateChange::Schema(b"shop"), StateChange::State(b"1")]);
+        let got: Vec<_> = changes(b"\x05\x09\x08T_______\x04\x13\x12START TRANSACTION;")
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(
+            got,
+            [
+                StateChange::TransactionState(b"T_______"),
+                StateChange::TransactionCharacteristics(b"START TRANSACTION;")
+            ]
+        );
     }
 
     #[test]

@@ -179,5 +179,7 @@ flags! {
         IN_TRANS_READONLY = 1 << 13;
         /// The packet carries changes of session state.
         SESSION_STATE_CHANGED = 1 << 14;
+        /// `sql_mode` has `ANSI_QUOTES` (`MariaDB` only).
+        ANSI_QUOTES = 1 << 15;
     }
 }

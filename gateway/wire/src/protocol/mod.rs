@@ -3,7 +3,7 @@
 mod column_type;
 mod flags;
 
-pub use column_type::{ColumnFlags, ColumnType};
+pub use column_type::{BinaryShape, ColumnFlags, ColumnType};
 pub use flags::{Capabilities, StatusFlags};
 
 /// The longest payload of one frame; a frame this long is followed by another.

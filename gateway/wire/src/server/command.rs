@@ -31,7 +31,7 @@ pub enum Command {
     ChangeUser(Box<ChangeUser>),
     /// `COM_STMT_PREPARE`: the statement's text.
     StmtPrepare(Bytes),
-    /// `COM_STMT_EXECUTE`: everything behind the command byte, still encoded.
+    /// `COM_STMT_EXECUTE`: everything behind the command byte, for [`crate::codec::execute`].
     StmtExecute {
         /// Which statement.
         statement_id: u32,
