@@ -7,7 +7,7 @@ import struct
 
 import pymysql
 
-TINY, LONG, LONGLONG, DOUBLE, VAR_STRING, NULL = 1, 3, 8, 5, 253, 6
+TINY, LONG, LONGLONG, BLOB, VAR_STRING, NULL = 1, 3, 8, 252, 253, 6
 UNSIGNED = 0x8000
 
 
@@ -128,3 +128,35 @@ def results(connection):
                 print("end: warnings", warnings)
                 break
             print("row:", row.hex())
+
+
+def send_long_data(connection, statement, index, data):
+    """One piece of a parameter; a server answers nothing."""
+    connection._execute_command(0x18, struct.pack("<IH", statement[0], index) + data)
+
+
+def execute_long(connection, statement, kinds):
+    """Executes with every parameter sent before as long data."""
+    body = struct.pack("<IBI", statement[0], 0, 1) + bytes((len(kinds) + 7) // 8) + b"\x01"
+    connection._execute_command(0x17, body + b"".join(struct.pack("<H", kind) for kind in kinds))
+    results(connection)
+
+
+def rows_by_cursor(connection, statement, piece):
+    """All rows of a statement without parameters, by a read-only cursor or, as a server may, all at once."""
+    connection._execute_command(0x17, struct.pack("<IBI", statement[0], 1, 1))
+    head = packet(connection)
+    if isinstance(head, Exception):
+        raise head
+    for _ in range(lenenc(head, 0)[0]):
+        packet(connection)
+    status = struct.unpack("<H", packet(connection)[3:5])[0]
+    rows = []
+    while True:
+        if status & 0x40:
+            connection._execute_command(0x1C, struct.pack("<II", statement[0], piece))
+        while not is_eof(row := packet(connection)):
+            rows.append(row)
+        status = struct.unpack("<H", row[3:5])[0]
+        if not status & 0x40 or status & 0x80:
+            return rows

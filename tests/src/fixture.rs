@@ -9,6 +9,15 @@ use crate::{Fault, FaultProxy, Gateway};
 /// The keyspace of every fixture.
 pub const KEYSPACE: &str = "shop";
 
+/// The column that every table of a fixture is sharded by.
+pub const SHARDING_COLUMN: &str = "id";
+
+/// A user of the gateway who proves the application's password by `caching_sha2_password`.
+pub const SHA2_USER: &str = "sha2";
+
+/// A file beside each configuration, with the application's password.
+pub const PASSWORD_FILE: &str = "app-password";
+
 /// The table of the scenarios.
 pub const TABLE_T: &str =
     "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT, v INT, g VARCHAR(20) COLLATE utf8mb4_general_ci)";
@@ -59,6 +68,8 @@ pub struct Fixture {
     pub shards: Vec<Database>,
     /// What stands before each shard.
     pub proxies: Vec<FaultProxy>,
+    /// The names of its tables.
+    pub tables: Vec<String>,
 }
 
 impl Fixture {
@@ -84,6 +95,7 @@ impl Fixture {
             reference,
             shards,
             proxies,
+            tables: tables_of(tables),
         };
         fixture.everywhere(tables).await;
         fixture
@@ -134,7 +146,7 @@ impl Fixture {
 
     /// A gateway over this fixture, started from its configuration file.
     pub fn gateway(&self) -> Gateway {
-        Gateway::serve_with(&self.config(), &[("vschema.json", &self.vschema())])
+        Gateway::serve(&self.config())
     }
 
     /// One connection through the gateway, one to the reference.
@@ -166,16 +178,72 @@ impl Fixture {
 impl Fixture {
     /// The configuration file.
     pub fn config(&self) -> String {
-        self.config_with_pool(8)
+        self.config_with("")
     }
 
-    /// The configuration file with pools of this size.
-    pub fn config_with_pool(&self, _size: usize) -> String {
-        String::new()
+    /// The configuration file with further sections, such as `[pool]`.
+    pub fn config_with(&self, sections: &str) -> String {
+        let native = "*6C7A370C07660BC788681B3238D93E08BD74303C";
+        let mut file = format!(
+            "[listen]\nmysql = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
+             [server]\nserver_version = \"10.11.0-MariaDB\"\n\n\
+             [[users]]\nname = \"{user}\"\npassword_hash = \"{native}\"\n\n\
+             [[users]]\nname = \"{SHA2_USER}\"\npassword_file = \"{PASSWORD_FILE}\"\n\
+             auth_plugin = \"caching_sha2_password\"\n\n\
+             [backend]\nuser = \"{user}\"\npassword_file = \"{PASSWORD_FILE}\"\n\n\
+             {sections}\n",
+            user = mariadb::APP_USER,
+        );
+        file.push_str(&self.keyspace());
+        file
     }
 
-    /// The keyspace's vschema, in Vitess's JSON.
+    fn keyspace(&self) -> String {
+        let division = match self.layout {
+            Layout::Modulo(_) => format!("named = {{ by = \"modulo\", column = \"{SHARDING_COLUMN}\" }}"),
+            Layout::KeyRanges(_) => format!("vschema = '''{}'''", self.vschema()),
+        };
+        let names = self.layout.names();
+        let shard = |((name, shard), proxy): ((&String, &Database), &FaultProxy)| {
+            format!(
+                "\n[[keyspaces.{KEYSPACE}.shards]]\nname = \"{name}\"\ndatabase = \"{}\"\n\
+                 tablets = [{{ alias = \"{KEYSPACE}-{name}-a\", address = \"{}\" }}]\n",
+                shard.name,
+                proxy.addr()
+            )
+        };
+        let shards: String = names
+            .iter()
+            .zip(&self.shards)
+            .zip(&self.proxies)
+            .map(shard)
+            .collect();
+        format!("[keyspaces.{KEYSPACE}]\n{division}\n{shards}")
+    }
+
+    /// The keyspace's vschema, in Vitess's JSON: each table by the hash of its sharding column.
     pub fn vschema(&self) -> String {
-        String::new()
+        let by_hash =
+            serde_json::json!({ "column_vindexes": [{ "column": SHARDING_COLUMN, "name": "hash" }] });
+        let tables: serde_json::Map<_, _> =
+            self.tables.iter().map(|t| (t.clone(), by_hash.clone())).collect();
+        serde_json::json!({ "sharded": true, "vindexes": { "hash": { "type": "hash" } }, "tables": tables })
+            .to_string()
     }
+}
+
+/// The section for pools of this size.
+pub fn pool(size: usize) -> String {
+    format!("[pool]\nsize = {size}\nmax_reserved = {size}\nabandoned_max = {size}\n")
+}
+
+/// The names of the tables that statements create.
+fn tables_of(statements: &[&str]) -> Vec<String> {
+    let name = |sql: &&str| {
+        sql.strip_prefix("CREATE TABLE ")?
+            .split_whitespace()
+            .next()
+            .map(str::to_owned)
+    };
+    statements.iter().filter_map(name).collect()
 }

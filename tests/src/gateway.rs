@@ -1,16 +1,20 @@
 //! The gateway as its users run it: the built binary, with port 0 and the addresses it prints.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
 
 use crate::client::Cli;
+use crate::fixture::PASSWORD_FILE;
 use crate::process::Supervised;
-use crate::{mariadb, tools};
+use crate::{mariadb, tools, wait};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
+
+const CONFIG_FILE: &str = "shardgate.toml";
 
 /// A running gateway; killed and removed on drop.
 #[derive(Debug)]
@@ -24,18 +28,13 @@ pub struct Gateway {
 impl Gateway {
     /// `shardgate serve --config F` with this text as the file. Listeners should ask for port 0.
     pub fn serve(config: &str) -> Self {
-        Self::serve_with(config, &[])
-    }
-
-    /// The same with other files beside the configuration, which it may name without a directory.
-    pub fn serve_with(config: &str, files: &[(&str, &str)]) -> Self {
         let dir = Supervised::directory();
-        for (name, text) in files.iter().chain(&[("shardgate.toml", config)]) {
-            std::fs::write(dir.path().join(name), text).expect("the private directory is writable");
-        }
-        let file = dir.path().join("shardgate.toml").display().to_string();
-        let args = ["serve".to_owned(), "--config".to_owned(), file];
-        Self::start("shardgate serve", dir, &args)
+        let file = write_config(dir.path(), config);
+        Self::start(
+            "shardgate serve",
+            dir,
+            &["serve".to_owned(), "--config".to_owned(), file],
+        )
     }
 
     /// `shardgate demo` on free ports, with further options.
@@ -95,7 +94,7 @@ impl Gateway {
 
     /// Its configuration file, to rewrite before a reload.
     pub fn config_file(&self) -> PathBuf {
-        self.process.dir().join("shardgate.toml")
+        self.process.dir().join(CONFIG_FILE)
     }
 
     /// A new connection as the application's user.
@@ -119,6 +118,54 @@ impl Gateway {
     /// An HTTP request to the operators' side.
     pub async fn http(&self, method: &str, path: &str) -> (u16, String) {
         crate::client::http::request(self.admin, method, path).await
+    }
+}
+
+/// What a command that ends by itself did.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: i32,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+/// Runs `shardgate COMMAND --config F` with this text as the file, to its end.
+pub async fn run_with_config(command: &str, options: &[&str], config: &str) -> Ended {
+    let dir = Supervised::directory();
+    let file = write_config(dir.path(), config);
+    let args: Vec<&str> = [command, "--config", &file]
+        .into_iter()
+        .chain(options.iter().copied())
+        .collect();
+    run(&args).await
+}
+
+/// Writes a configuration and the files it may name; gives its path.
+fn write_config(dir: &Path, config: &str) -> String {
+    let file = dir.join(CONFIG_FILE);
+    for (path, text) in [(&file, config), (&dir.join(PASSWORD_FILE), mariadb::APP_PASSWORD)] {
+        std::fs::write(path, text).expect("the private directory is writable");
+    }
+    file.display().to_string()
+}
+
+/// Runs the binary to its end.
+pub async fn run(args: &[&str]) -> Ended {
+    let command = tokio::process::Command::new(tools::shardgate())
+        .args(args)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let out = wait::within("the command", START_LIMIT, command)
+        .await
+        .expect("the binary starts");
+    Ended {
+        code: out.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
     }
 }
 
