@@ -1,3 +1,260 @@
-//! The configuration.
+//! The configuration: one TOML file, read whole, checked whole, and turned into types that hold only what is valid.
+//!
+//! Nothing else reads raw settings. A file with any problem gives no configuration at all: the process does not
+//! start, or a reload keeps the old one. `docs/configuration.md` lists every field; a test holds it to that.
 
+mod demo;
+mod keyspace;
+mod limits;
+mod listen;
+mod pool;
+mod problem;
+mod secret;
+mod server;
+#[cfg(test)]
+mod tests;
+mod timeouts;
+mod tls;
+mod units;
+mod users;
 pub mod vschema;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+pub use demo::{DemoShape, demo_draft};
+pub use keyspace::{
+    Division, Keyspace, KeyspaceDraft, NamedDraft, NamedKind, RangeProblem, Shard, ShardDraft, ShardValue,
+    Tablet, TabletAddress, TabletDraft, check_tiling, even_ranges,
+};
+pub use limits::Limits;
+pub use listen::Listen;
+pub use pool::Pool;
+pub use problem::{ConfigError, Problem};
+pub use secret::Secret;
+pub use server::{Server, TransactionMode};
+pub use timeouts::Timeouts;
+pub use tls::{ClientTls, ClientTlsMode, TabletTls, TabletTlsMode, TabletVerify};
+pub use units::{parse_duration, parse_size, show_duration};
+pub use users::{AuthPlugin, Backend, BackendDraft, User, UserDraft, UserSecret};
+
+use crate::base::KeyspaceName;
+use problem::{Places, Problems};
+
+/// A valid configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where the gateway listens.
+    pub listen: Listen,
+    /// What it says it is.
+    pub server: Server,
+    /// Who may log in; at least one, by distinct names.
+    pub users: Vec<User>,
+    /// As whom it logs in at the tablets.
+    pub backend: Backend,
+    /// TLS towards clients; files are absolute or relative to the working directory and were readable.
+    pub client_tls: ClientTls,
+    /// TLS towards tablets; likewise.
+    pub tablet_tls: TabletTls,
+    /// The pool of each tablet.
+    pub pool: Pool,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// Bounds of counts and memory.
+    pub limits: Limits,
+    /// Keyspaces by name; at least one.
+    pub keyspaces: BTreeMap<KeyspaceName, Keyspace>,
+}
+
+/// A configuration before it is checked: as written in a file, or put together by a program.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// `[listen]`
+    pub listen: Listen,
+    /// `[server]`
+    pub server: Server,
+    /// `[[users]]`
+    pub users: Vec<UserDraft>,
+    /// `[backend]`
+    pub backend: BackendDraft,
+    /// `[client_tls]`
+    pub client_tls: ClientTls,
+    /// `[tablet_tls]`
+    pub tablet_tls: TabletTls,
+    /// `[pool]`
+    pub pool: Pool,
+    /// `[timeouts]`
+    pub timeouts: Timeouts,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[keyspaces.NAME]`
+    pub keyspaces: BTreeMap<String, KeyspaceDraft>,
+}
+
+impl Config {
+    /// Reads and checks a file. Files it names are looked for beside it.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let with_file = |mut error: ConfigError| {
+            error.file = Some(path.to_owned());
+            error
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot be read: {error}");
+            with_file(ConfigError {
+                file: None,
+                problems: vec![Problem {
+                    line: None,
+                    field: String::new(),
+                    message,
+                }],
+            })
+        })?;
+        let base = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&text, base).map_err(with_file)
+    }
+
+    /// Reads and checks a text; `base` is the directory of the files it names.
+    pub fn parse(text: &str, base: &Path) -> Result<Self, ConfigError> {
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        let mut problems = Problems::new(Places::of(text, root.get_ref()));
+        for error in &syntax {
+            problems.add_toml("", error);
+        }
+        // What follows a syntax error is a guess of the reader's, so it is not checked further.
+        if !syntax.is_empty() {
+            return Err(ConfigError {
+                file: None,
+                problems: problems.into_found(),
+            });
+        }
+        let mut unread = HashSet::new();
+        let draft = Draft::read(root.into_inner(), &mut problems, &mut unread);
+        draft.check(base, problems, &unread)
+    }
+}
+
+impl Draft {
+    /// Checks a draft that was put together by a program.
+    pub fn validate(self, base: &Path) -> Result<Config, ConfigError> {
+        self.check(base, Problems::default(), &HashSet::new())
+    }
+
+    /// Takes in section by section, so that a mistake in one does not hide those of another. Sections that could not
+    /// be read are noted in `unread`: what their defaults lack is not the file's mistake.
+    fn read(root: DeTable<'_>, problems: &mut Problems, unread: &mut HashSet<String>) -> Self {
+        let mut draft = Self::default();
+        for (key, value) in root {
+            let name = key.into_inner().into_owned();
+            let p = &mut *problems;
+            let read = match name.as_str() {
+                "listen" => section(&name, value, &mut draft.listen, p),
+                "server" => section(&name, value, &mut draft.server, p),
+                "users" => section(&name, value, &mut draft.users, p),
+                "backend" => section(&name, value, &mut draft.backend, p),
+                "client_tls" => section(&name, value, &mut draft.client_tls, p),
+                "tablet_tls" => section(&name, value, &mut draft.tablet_tls, p),
+                "pool" => section(&name, value, &mut draft.pool, p),
+                "timeouts" => section(&name, value, &mut draft.timeouts, p),
+                "limits" => section(&name, value, &mut draft.limits, p),
+                "keyspaces" => draft.read_keyspaces(value.into_inner(), p),
+                _ => {
+                    p.add(
+                        name.as_str(),
+                        "unknown field; known are listen, server, users, backend, client_tls, tablet_tls, pool, \
+                         timeouts, limits and keyspaces",
+                    );
+                    true
+                }
+            };
+            if !read {
+                unread.insert(name);
+            }
+        }
+        draft
+    }
+
+    /// Whether all of them could be read.
+    fn read_keyspaces(&mut self, value: DeValue<'_>, problems: &mut Problems) -> bool {
+        let DeValue::Table(table) = value else {
+            problems.add("keyspaces", "must be tables: `[keyspaces.NAME]`");
+            return false;
+        };
+        let mut all = true;
+        for (key, value) in table {
+            let name = key.into_inner().into_owned();
+            let mut keyspace = KeyspaceDraft::default();
+            if section(&format!("keyspaces.{name}"), value, &mut keyspace, problems) {
+                self.keyspaces.insert(name, keyspace);
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+
+    fn check(
+        self,
+        base: &Path,
+        mut problems: Problems,
+        unread: &HashSet<String>,
+    ) -> Result<Config, ConfigError> {
+        let p = &mut problems;
+        let (mut client_tls, mut tablet_tls) = (self.client_tls, self.tablet_tls);
+        self.server.validate(p);
+        let users = if unread.contains("users") {
+            Vec::new()
+        } else {
+            users::validate(self.users, base, p)
+        };
+        let backend = self.backend.validate(base, p);
+        client_tls.validate(base, p);
+        tablet_tls.validate(base, p);
+        self.pool.validate(p);
+        self.timeouts.validate(p);
+        self.limits.validate(p);
+        if self.keyspaces.is_empty() && !unread.contains("keyspaces") {
+            p.add("keyspaces", "at least one keyspace is needed");
+        }
+        let keyspaces = keyspace::validate(self.keyspaces, base, p);
+        if !problems.is_empty() {
+            return Err(ConfigError {
+                file: None,
+                problems: problems.into_found(),
+            });
+        }
+        Ok(Config {
+            listen: self.listen,
+            server: self.server,
+            users,
+            backend,
+            client_tls,
+            tablet_tls,
+            pool: self.pool,
+            timeouts: self.timeouts,
+            limits: self.limits,
+            keyspaces,
+        })
+    }
+}
+
+/// Whether the section could be read; what could not be is noted.
+fn section<T: for<'de> Deserialize<'de>>(
+    name: &str,
+    value: toml::Spanned<DeValue<'_>>,
+    into: &mut T,
+    problems: &mut Problems,
+) -> bool {
+    match T::deserialize(ValueDeserializer::from(value)) {
+        Ok(read) => {
+            *into = read;
+            true
+        }
+        Err(error) => {
+            problems.add_toml(name, &error);
+            false
+        }
+    }
+}
