@@ -138,6 +138,33 @@ async fn an_unverifiable_certificate_is_refused_where_verification_is_asked_for(
 }
 
 #[tokio::test]
+async fn a_slow_hash_takes_the_full_path_where_nobody_listens_and_is_refused_clearly_elsewhere() {
+    for (password, good) in [("secret", true), ("x", false), ("", false)] {
+        let (server, client) = try_pair(
+            &with_default(AuthPlugin::CachingSha2),
+            &options("crypt", password),
+        )
+        .await;
+        assert_eq!((server.is_ok(), client.is_ok()), (good, good), "{password}");
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = async {
+        let (tcp, _) = listener.accept().await.unwrap();
+        shardgate_wire::server::accept(tcp, &config(), &users, 1).await
+    };
+    let address = shardgate_wire::Address::tcp("127.0.0.1", port);
+    let options = options("crypt", "secret");
+    let (server, client) = tokio::join!(serve, shardgate_wire::TabletConn::connect(&address, &options));
+    assert!(matches!(server, Err(WireError::Tls(_))));
+    let Err(WireError::Server(e)) = client else {
+        panic!("got in")
+    };
+    assert_eq!(e.code, 3159);
+    assert!(e.message_text().contains("connect with TLS"), "{e}");
+}
+
+#[tokio::test]
 async fn change_user_asks_for_a_new_answer_and_takes_the_new_name() {
     use shardgate_wire::codec::{AuthSwitch, ChangeUser};
     use shardgate_wire::protocol::command;

@@ -4,6 +4,7 @@ pub mod caching_sha2;
 pub mod native;
 mod password;
 pub mod salt;
+pub mod sha2_crypt;
 
 pub use password::{Credential, Password};
 

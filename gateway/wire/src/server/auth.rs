@@ -1,7 +1,9 @@
 //! The conversation that proves who a client is; at login and again at `COM_CHANGE_USER`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use crate::auth::sha2_crypt::Sha2Crypt;
 use crate::auth::{AuthPlugin, Credential, caching_sha2, salt};
 use crate::codec::AuthSwitch;
 use crate::error::WireError;
@@ -23,7 +25,8 @@ pub struct Identity<'a> {
 /// Knows the users.
 pub trait Authenticator: Send + Sync {
     /// What is kept of the user's password; `None` if the user is unknown or may not come from there. An unknown
-    /// user is led through the same conversation and refused at its end, so that names cannot be guessed.
+    /// user is led through the conversation of the default plugin and refused at its end, with the same words as a
+    /// wrong password.
     fn credential(&self, who: &Identity<'_>) -> Option<Credential>;
 }
 
@@ -89,12 +92,38 @@ pub(super) async fn prove(
         answer = stream.read_packet().await?.to_vec();
     }
     let used_password = !matches!(answer.as_slice(), [] | [0]);
-    let allowed = credential.as_ref().is_some_and(|c| c.verify(&answer, &salt));
-    if allowed && used_password && wanted == AuthPlugin::CachingSha2 {
-        stream.put_packet(&[caching_sha2::MORE_DATA, caching_sha2::FAST_OK]);
-    }
+    let allowed = match credential.as_ref().map(|c| (c, c.verify(&answer, &salt))) {
+        Some((_, Some(true))) => {
+            if used_password && wanted == AuthPlugin::CachingSha2 {
+                stream.put_packet(&[caching_sha2::MORE_DATA, caching_sha2::FAST_OK]);
+            }
+            true
+        }
+        Some((Credential::Sha2Crypt(stored), None)) => full_path(stream, stored).await?,
+        None | Some((_, Some(false) | None)) => false,
+    };
     Ok(Verdict {
         allowed,
         used_password,
     })
+}
+
+/// Asks for the password itself and checks it.
+async fn full_path(stream: &mut PacketStream, stored: &Arc<Sha2Crypt>) -> Result<bool, WireError> {
+    if !stream.transport().is_private() {
+        return Err(WireError::Tls(
+            "this user's first login needs the password itself (caching_sha2_password), which is taken over TLS only; \
+             connect with TLS"
+                .into(),
+        ));
+    }
+    stream.put_packet(&[caching_sha2::MORE_DATA, caching_sha2::FULL_AUTH]);
+    stream.flush().await?;
+    let password = stream.read_packet().await?;
+    let stored = Arc::clone(stored);
+    // Milliseconds of hashing: not on a thread that serves others.
+    let check = tokio::task::spawn_blocking(move || {
+        stored.verify_full(password.strip_suffix(&[0]).unwrap_or(&password))
+    });
+    check.await.map_err(|e| WireError::Io(std::io::Error::other(e)))
 }

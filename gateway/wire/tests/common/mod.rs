@@ -13,9 +13,13 @@ pub(crate) fn users(who: &Identity<'_>) -> Option<Credential> {
         b"root" => Some(Credential::Empty),
         b"nat" => Some(Credential::from_password(AuthPlugin::Native, &password)),
         b"sha" => Some(Credential::from_password(AuthPlugin::CachingSha2, &password)),
+        b"crypt" => Credential::parse(CRYPT),
         _ => None,
     }
 }
+
+/// `secret`, as `mysql.user` would hold it.
+const CRYPT: &str = "$A$005$abcdefghijklmnopqrstYy1cVJ5jT.fk4HyAGlowRhOkI55As4SAesbspXHQvFD";
 
 /// A server's end and a client's end, logged in.
 pub(crate) async fn pair(config: &ServerConfig, options: &ConnectOptions) -> (ClientConn, TabletConn) {
