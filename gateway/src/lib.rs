@@ -12,4 +12,5 @@ pub mod route;
 pub mod schema;
 pub mod session;
 pub mod tablet;
+pub mod topology;
 pub mod vindex;
