@@ -15,6 +15,7 @@
 mod charset;
 mod classify;
 mod directive;
+mod fingerprint;
 mod keyword;
 mod lexed;
 mod lexer;
@@ -30,6 +31,7 @@ pub use classify::{
     SessionFunction, StatementKind, TransactionOptions, classify,
 };
 pub use directive::Directives;
+pub use fingerprint::{Digest, Fingerprint, LiteralSlot};
 pub use keyword::Keyword;
 pub use lexed::{Lexed, VersionComment};
 pub use lexer::lex;
