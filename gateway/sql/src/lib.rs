@@ -22,6 +22,7 @@ mod lexer;
 mod literal;
 mod mode;
 mod parse;
+mod session;
 mod split;
 mod token;
 
@@ -38,5 +39,8 @@ pub use lexer::lex;
 pub use literal::{Literal, LiteralClass};
 pub use mode::{Flavor, LexOptions, SqlMode, UnknownSqlMode};
 pub use parse::{ParseError, parse, span_to_range};
+pub use session::{
+    KillRequest, SetItem, SetScope, SetValue, Show, ShowKind, parse_kill, parse_set, parse_show, parse_use,
+};
 pub use split::{split_lexed, split_statements};
 pub use token::{LexError, Token, TokenKind};
