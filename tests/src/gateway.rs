@@ -169,17 +169,15 @@ pub async fn run(args: &[&str]) -> Ended {
     }
 }
 
-/// The addresses in what the gateway prints: one on a line that speaks of MySQL, one on a line that speaks of HTTP.
+/// The addresses in what the gateway prints: one on a line that speaks of MySQL, one on a line for operators.
 fn printed_addresses(stdout: &str) -> Option<(SocketAddr, SocketAddr)> {
     // The last line may still be being written.
-    let whole = &stdout[..stdout.rfind('\n')?];
-    let on = |word: &str| {
-        whole
-            .lines()
-            .filter(|l| l.to_lowercase().contains(word))
-            .find_map(|l| l.split_whitespace().find_map(address))
+    let whole = stdout[..stdout.rfind('\n')?].to_lowercase();
+    let on = |words: &[&str]| {
+        let mut lines = whole.lines().filter(|l| words.iter().any(|w| l.contains(w)));
+        lines.find_map(|l| l.split_whitespace().find_map(address))
     };
-    Some((on("mysql")?, on("http")?))
+    Some((on(&["mysql"])?, on(&["admin", "http"])?))
 }
 
 fn address(word: &str) -> Option<SocketAddr> {
@@ -196,6 +194,8 @@ mod tests {
     fn addresses_are_found_in_what_a_person_reads() {
         let text = "shardgate is ready\n  MySQL  127.0.0.1:4001,\n  HTTP   http://127.0.0.1:4002/\n";
         let (mysql, admin) = printed_addresses(text).unwrap();
+        assert_eq!((mysql.port(), admin.port()), (4001, 4002));
+        let (mysql, admin) = printed_addresses("mysql 127.0.0.1:4001\nadmin 127.0.0.1:4002\n").unwrap();
         assert_eq!((mysql.port(), admin.port()), (4001, 4002));
     }
 
