@@ -39,13 +39,13 @@ pub use server::{Server, TransactionMode};
 pub use timeouts::Timeouts;
 pub use tls::{ClientTls, ClientTlsMode, TabletTls, TabletTlsMode, TabletVerify};
 pub use units::{parse_duration, parse_size, show_duration};
-pub use users::{AuthPlugin, Backend, BackendDraft, User, UserDraft, UserSecret};
+pub use users::{Backend, BackendDraft, PasswordPlugin, User, UserDraft};
 
 use crate::base::KeyspaceName;
 use problem::{Places, Problems};
 
 /// A valid configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Where the gateway listens.
     pub listen: Listen,

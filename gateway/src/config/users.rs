@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use shardgate_wire::auth::{AuthPlugin, Credential, Password};
 
 use super::problem::Problems;
 use super::secret::Secret;
 
-/// How a client proves its password.
+/// How a client proves a password that a file holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum AuthPlugin {
+pub enum PasswordPlugin {
     /// SHA-1; every client knows it.
     #[default]
     #[serde(rename = "mysql_native_password")]
@@ -28,9 +29,10 @@ pub struct UserDraft {
     /// The name clients log in with. No default. Applied to new connections by a reload.
     pub name: String,
     /// A hash of the password, never the password: `*` and 40 hexadecimal digits as `mysql.user` holds for
-    /// `mysql_native_password`, or 64 hexadecimal digits, SHA-256 of SHA-256 of the password, for
-    /// `caching_sha2_password`. An empty text means that the user has no password. No default: a user has either this
-    /// or `password_file`. Applied to new connections by a reload.
+    /// `mysql_native_password`; for `caching_sha2_password` 64 hexadecimal digits, SHA-256 of SHA-256 of the password,
+    /// or the `$A$005$..` that `mysql.user` holds, as it is or behind `0x` in hexadecimal (then a first login needs
+    /// TLS). An empty text means that the user has no password. No default: a user has either this or `password_file`.
+    /// Applied to new connections by a reload.
     #[serde(default)]
     pub password_hash: Option<String>,
     /// A file that holds the password, beside the configuration unless absolute. No default. Read again by a reload.
@@ -39,7 +41,7 @@ pub struct UserDraft {
     /// With `password_file`: `mysql_native_password` or `caching_sha2_password`. Default `mysql_native_password`.
     /// Applied to new connections by a reload.
     #[serde(default)]
-    pub auth_plugin: Option<AuthPlugin>,
+    pub auth_plugin: Option<PasswordPlugin>,
 }
 
 impl fmt::Debug for UserDraft {
@@ -50,35 +52,13 @@ impl fmt::Debug for UserDraft {
     }
 }
 
-/// What is known of a user's password.
-#[derive(Clone, PartialEq, Eq)]
-pub enum UserSecret {
-    /// There is none.
-    Empty,
-    /// SHA-1 of SHA-1 of it.
-    Native([u8; 20]),
-    /// SHA-256 of SHA-256 of it.
-    CachingSha2([u8; 32]),
-    /// The password itself, and the plugin its proofs are asked by.
-    Password(Secret, AuthPlugin),
-}
-
-impl fmt::Debug for UserSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "no password",
-            Self::Native(_) | Self::CachingSha2(_) | Self::Password(..) => "***",
-        })
-    }
-}
-
 /// A user of the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct User {
     /// The name clients log in with.
     pub name: String,
-    /// What is known of the password.
-    pub secret: UserSecret,
+    /// What is known of the password; never shown.
+    pub credential: Credential,
 }
 
 /// `[backend]`, as written.
@@ -146,10 +126,10 @@ pub(super) fn validate(drafts: Vec<UserDraft>, base: &Path, problems: &mut Probl
                 format!("user `{}` is given twice", draft.name),
             );
         }
-        match secret(&draft, base) {
-            Ok(secret) => users.push(User {
+        match credential(&draft, base) {
+            Ok(credential) => users.push(User {
                 name: draft.name,
-                secret,
+                credential,
             }),
             Err((name, message)) => problems.add(format!("{field}{name}"), message),
         }
@@ -157,7 +137,7 @@ pub(super) fn validate(drafts: Vec<UserDraft>, base: &Path, problems: &mut Probl
     users
 }
 
-fn secret(draft: &UserDraft, base: &Path) -> Result<UserSecret, (&'static str, String)> {
+fn credential(draft: &UserDraft, base: &Path) -> Result<Credential, (&'static str, String)> {
     match (&draft.password_hash, &draft.password_file) {
         (Some(_), Some(_)) => Err((
             ".password_file",
@@ -171,38 +151,24 @@ fn secret(draft: &UserDraft, base: &Path) -> Result<UserSecret, (&'static str, S
             ".auth_plugin",
             "a hash says its plugin itself; this goes with `password_file` only".to_owned(),
         )),
-        (Some(hash), None) => parse_hash(hash).map_err(|message| (".password_hash", message.to_owned())),
-        (None, Some(file)) => Secret::from_file(&base.join(file))
-            .map(|password| UserSecret::Password(password, draft.auth_plugin.unwrap_or_default()))
-            .map_err(|message| (".password_file", message)),
+        (Some(hash), None) => {
+            Credential::parse(hash).ok_or_else(|| (".password_hash", HASH_SHAPES.to_owned()))
+        }
+        (None, Some(file)) => {
+            let password =
+                Secret::from_file(&base.join(file)).map_err(|message| (".password_file", message))?;
+            let plugin = match draft.auth_plugin.unwrap_or_default() {
+                PasswordPlugin::Native => AuthPlugin::Native,
+                PasswordPlugin::CachingSha2 => AuthPlugin::CachingSha2,
+            };
+            Ok(Credential::from_password(
+                plugin,
+                &Password::new(password.expose()),
+            ))
+        }
     }
 }
 
-fn parse_hash(hash: &str) -> Result<UserSecret, &'static str> {
-    if hash.is_empty() {
-        return Ok(UserSecret::Empty);
-    }
-    if hash.starts_with("$A$") {
-        return Err(
-            "a salted `$A$` hash cannot prove a password without seeing it; give SHA-256 of SHA-256 of the \
-                    password as 64 hexadecimal digits, or a `password_file`",
-        );
-    }
-    let shape = "must be `*` and 40 hexadecimal digits (SHA-1 of SHA-1), 64 hexadecimal digits (SHA-256 of SHA-256), \
-                 or empty for no password";
-    match hash.strip_prefix('*') {
-        Some(digits) => hex(digits).map(UserSecret::Native).ok_or(shape),
-        None => hex(hash).map(UserSecret::CachingSha2).ok_or(shape),
-    }
-}
-
-fn hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    if digits.len() != 2 * N || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut out = [0; N];
-    for (byte, pair) in out.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(out)
-}
+/// Says nothing of the text that was given: it may be a password.
+const HASH_SHAPES: &str = "must be `*` and 40 hexadecimal digits (SHA-1 of SHA-1), 64 hexadecimal digits (SHA-256 of \
+                           SHA-256), `$A$005$..` as mysql.user holds it, or empty for no password";

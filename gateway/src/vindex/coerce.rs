@@ -257,6 +257,8 @@ fn store_char(value: &Value, kind: StringKind, length: u64, collation: &Collatio
             digits = value.as_integer().map(|v| v.to_string()).unwrap_or_default();
             digits.as_bytes()
         }
+        // The server copies the bytes and refuses those that are not of the character set.
+        Value::Bytes(bytes) if collation.is_utf8() => bytes,
         Value::Null | Value::Decimal(_) | Value::Float(_) | Value::Bytes(_) => {
             return Coerced::Unknown("the text such a value is stored as is not known");
         }

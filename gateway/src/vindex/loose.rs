@@ -9,8 +9,6 @@ use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
-use super::collation::Collation;
-
 /// The table, one run of consecutive code points a line: the first one, then the key bytes of each (`-` for none).
 /// A line that starts with `!` lists the characters that may merge with a mark behind them.
 const WEIGHTS: &str = include_str!("loose_weights.txt");
@@ -97,17 +95,42 @@ impl LooseWeights {
         out.extend_from_slice(self.keys.get(&char::from_u32(code)?)?);
         Some(())
     }
+}
 
-    /// Whether all texts that equal this one under the collation have this one's key.
-    #[must_use]
-    pub fn class_is_uniform(&self, _collation: &Collation, _text: &str) -> bool {
-        false
-    }
+/// Whether all texts that equal this one under the collation have this one's key.
+pub(super) fn class_is_uniform(collation: &str, text: &str) -> bool {
+    let apart = apart(collation);
+    let printable = |b: u8| (b' '..=b'~').contains(&b);
+    apart.is_some_and(|apart| {
+        text.trim_end_matches(' ')
+            .bytes()
+            .all(|b| printable(b) && !apart.contains(&b))
+    })
 }
 
 /// Whether the classes of equal characters of a collation are known here.
-pub(super) fn has_classes(_collation: &str) -> bool {
-    false
+pub(super) fn has_classes(collation: &str) -> bool {
+    apart(collation).is_some()
+}
+
+/// The printable ASCII characters that a collation calls equal to some character with another key.
+///
+/// Known for collations that compare character by character, each by one weight: there two texts are equal exactly if
+/// their characters are, pair by pair. (Collations by the Unicode algorithm skip characters, among them some that have
+/// a key here.) `MariaDB`'s weights of all characters, the same as `MySQL`'s, were compared with the keys: `general_ci` calls `ß` an S and
+/// `ı` an I, Swedish calls `ü` a Y and has `Å`, `Ä`, `Ö` in the places of brackets.
+fn apart(collation: &str) -> Option<&'static [u8]> {
+    match collation {
+        "utf8mb4_general_ci"
+        | "utf8mb4_general_nopad_ci"
+        | "utf8mb3_general_ci"
+        | "utf8mb3_general_nopad_ci"
+        | "utf8_general_ci"
+        | "utf8_general_nopad_ci" => Some(b"IiSs"),
+        "latin1_swedish_ci" | "latin1_swedish_nopad_ci" => Some(b"Yy[\\]"),
+        "latin1_general_ci" | "latin1_general_nopad_ci" | "latin1_general_cs" => Some(b""),
+        _ => None,
+    }
 }
 
 fn char_of(hex: &str, offset: u32) -> Option<char> {
@@ -161,6 +184,28 @@ mod tests {
         assert!(hex("a·l").is_some());
         assert_eq!(hex("\u{1ab0}"), None, "assigned after the table was made");
         assert_eq!(hex("ก"), None);
+    }
+
+    #[test]
+    fn texts_of_letters_that_equal_their_accented_kin_only_are_uniform() {
+        assert!(class_is_uniform("utf8mb4_general_ci", "Bob@acme.org  "));
+        assert!(
+            !class_is_uniform("utf8mb4_general_ci", "alice"),
+            "an i equals a dotless one"
+        );
+        assert!(
+            !class_is_uniform("utf8mb4_general_ci", "bosz"),
+            "an s equals a sharp one"
+        );
+        assert!(
+            !class_is_uniform("utf8mb4_general_ci", "bób"),
+            "beyond what was compared"
+        );
+        assert!(!class_is_uniform("utf8mb4_general_ci", "a\tb"));
+        assert!(class_is_uniform("latin1_swedish_ci", "alice"));
+        assert!(!class_is_uniform("latin1_swedish_ci", "larry"));
+        assert!(class_is_uniform("latin1_general_ci", "larry"));
+        assert!(!class_is_uniform("utf8mb4_unicode_ci", "bob"));
     }
 
     #[test]

@@ -41,14 +41,14 @@ impl Vindex {
     /// For [`Safety::ByValue`]: whether every text that equals this one under the column's collation hashes alike.
     #[must_use]
     pub fn equals_hash_alike(&self, column: &ColumnType, value: &Value) -> bool {
-        let (Function::UnicodeLooseXxHash(weights) | Function::UnicodeLooseMd5(weights)) = &self.function
-        else {
+        let loose = matches!(
+            self.function,
+            Function::UnicodeLooseXxHash(_) | Function::UnicodeLooseMd5(_)
+        );
+        let (true, Value::Text(bytes), Some(collation)) = (loose, value, column.collation()) else {
             return false;
         };
-        let (Value::Text(bytes), Some(collation)) = (value, column.collation()) else {
-            return false;
-        };
-        std::str::from_utf8(bytes).is_ok_and(|text| weights.class_is_uniform(collation, text))
+        std::str::from_utf8(bytes).is_ok_and(|text| super::loose::class_is_uniform(collation.name(), text))
     }
 }
 

@@ -192,6 +192,12 @@ fn stored_values_are_those_of_the_column() {
         store(&Value::from("x".repeat(51).as_str()), &varchar("utf8mb4_bin")),
         Coerced::Unknown(_)
     ));
+    let raw = Value::Bytes(b"ab"[..].into());
+    assert_eq!(
+        store(&raw, &varchar("utf8mb4_bin")),
+        Coerced::Exact(Value::from("ab"))
+    );
+    assert!(matches!(store(&raw, &varchar("latin1_bin")), Coerced::Unknown(_)));
     let latin = varchar("latin1_bin");
     assert_eq!(store(&Value::from("é"), &latin), Coerced::Exact(Value::from("é")));
     assert!(matches!(store(&Value::from("€"), &latin), Coerced::Unknown(_)));
