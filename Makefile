@@ -38,5 +38,5 @@ doc: ## the API documentation, with warnings as errors
 deny: ## licences, duplicate and banned crates, sources of crates
 	.ci/deny
 
-clean-tools: ## remove the Python environment and other tools under target/
-	rm -rf target/venv target/tools
+clean-tools: ## remove the tests' Python environment and server template
+	rm -rf target/venv target/harness
