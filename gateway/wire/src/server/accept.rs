@@ -14,6 +14,9 @@ use crate::stream::{PacketStream, Transport};
 /// The longest packet before a client is known.
 const LOGIN_MAX: usize = 256 * 1024;
 
+/// Commands are mostly short, and clients mostly idle.
+const COMMAND_CHUNK: usize = 4 * 1024;
+
 /// Greets a client and learns who it is. On success the client still waits for its OK (or an error, if it may not
 /// come in after all): the caller sends one with [`ClientConn::put_ok`] or [`ClientConn::put_err`] and a flush. On
 /// failure the client has been told where it could be. There is no time limit in here: callers set one around it.
@@ -45,6 +48,7 @@ pub async fn accept(
         Err(e) => return Err(refuse(&mut stream, e).await),
     }
     stream.set_max_packet(config.max_packet);
+    stream.set_read_chunk(COMMAND_CHUNK);
     let capabilities = login.capabilities & offered;
     let who = Login {
         user: login.user,

@@ -15,7 +15,7 @@ use super::Transport;
 use crate::error::WireError;
 use crate::protocol::MAX_FRAME;
 
-/// How much a read asks for at least.
+/// How much a read asks for at least, unless told otherwise.
 const READ_CHUNK: usize = 16 * 1024;
 /// A buffer that grew beyond this for one large packet is given back once it is empty.
 const KEEP: usize = 128 * 1024;
@@ -44,6 +44,8 @@ pub struct PacketStream {
     unflushed: bool,
     seq: u8,
     max_packet: usize,
+    /// How much a read asks for at least.
+    chunk_size: usize,
     /// Read no further than the packet at hand: what follows may belong to TLS.
     exact: bool,
 }
@@ -89,6 +91,7 @@ impl PacketStream {
             unflushed: false,
             seq: 0,
             max_packet,
+            chunk_size: READ_CHUNK,
             exact: false,
         }
     }
@@ -111,6 +114,11 @@ impl PacketStream {
     /// The bound on packets that are read, in bytes.
     pub const fn set_max_packet(&mut self, max_packet: usize) {
         self.max_packet = max_packet;
+    }
+
+    /// How much a read asks for at least, in bytes: small for connections that idle in thousands.
+    pub const fn set_read_chunk(&mut self, size: usize) {
+        self.chunk_size = size;
     }
 
     /// Whether reads stop at the end of the packet at hand, as they must before TLS starts.
@@ -262,8 +270,9 @@ impl PacketStream {
             (_, Some(head)) => (HEADER + head.len).saturating_sub(have),
         };
         let free = self.rbuf.capacity() - have;
-        if free < want.min(READ_CHUNK) || free < READ_CHUNK / 4 {
-            self.rbuf.reserve(want.clamp(READ_CHUNK, have.max(READ_CHUNK)));
+        let chunk = self.chunk_size;
+        if free < want.min(chunk) || free < chunk / 4 {
+            self.rbuf.reserve(want.clamp(chunk, have.max(chunk)));
             self.grown |= self.rbuf.capacity() > KEEP;
         }
         want.max(1)
