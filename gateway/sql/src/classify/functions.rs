@@ -113,28 +113,35 @@ const CALLED: &[(&str, SessionFunction)] = {
 /// Finds the calls. Space before the parenthesis is allowed: most of these are found by name and not by the lexer,
 /// and a server reads `LAST_INSERT_ID ()` as the function.
 pub(super) fn find(lexed: &Lexed<'_>) -> SmallVec<[FunctionCall; 2]> {
-    let mut calls = SmallVec::new();
+    let mut calls = SmallVec::<[FunctionCall; 2]>::new();
+    // For each parenthesis open: the call it belongs to.
+    let mut open = SmallVec::<[Option<usize>; 8]>::new();
+    let mut called = None;
     for (at, token) in lexed.tokens().iter().enumerate() {
-        if token.kind != TokenKind::Word || (at > 0 && lexed.is(at - 1, TokenKind::Dot)) {
-            continue;
+        match token.kind {
+            TokenKind::LParen => open.push(called.take()),
+            TokenKind::RParen => {
+                if let Some(call) = open.pop().flatten().and_then(|call| calls.get_mut(call)) {
+                    call.tokens.end = at + 1;
+                    call.has_arguments = at > call.tokens.start + 2;
+                }
+            }
+            TokenKind::Word if at == 0 || !lexed.is(at - 1, TokenKind::Dot) => {
+                let calls_it = lexed.is(at + 1, TokenKind::LParen);
+                let by_name = || by_name(lexed.text(at)).filter(|_| calls_it);
+                if let Some(function) = token.keyword.and_then(bare).or_else(by_name) {
+                    called = calls_it.then_some(calls.len());
+                    // Until it is closed, a call goes on to the end.
+                    let end = if calls_it { lexed.len() } else { at + 1 };
+                    calls.push(FunctionCall {
+                        function,
+                        tokens: at..end,
+                        has_arguments: end > at + 2,
+                    });
+                }
+            }
+            _ => {}
         }
-        let called = lexed.is(at + 1, TokenKind::LParen);
-        let function = match token.keyword.and_then(bare) {
-            Some(function) => Some(function),
-            None if called => by_name(lexed.text(at)),
-            None => None,
-        };
-        let Some(function) = function else { continue };
-        let end = if called {
-            lexed.matching_paren(at + 1).unwrap_or(lexed.len())
-        } else {
-            at + 1
-        };
-        calls.push(FunctionCall {
-            function,
-            tokens: at..end,
-            has_arguments: end > at + 3,
-        });
     }
     calls
 }

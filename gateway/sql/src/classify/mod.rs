@@ -144,3 +144,6 @@ impl Classified {
         self.pin = self.pin.or(Some(reason));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -300,3 +300,6 @@ fn comparison_kind(run: &[u8]) -> Option<TokenKind> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,7 +86,8 @@ fn is_dropped(lexed: &Lexed<'_>, at: usize) -> bool {
     use Keyword as K;
     match lexed.keyword(at) {
         Some(K::LowPriority | K::Quick | K::Ignore) => {
-            let verb = (0..at).rev().find(|before| {
+            // No verb has more than three modifiers.
+            let verb = (0..at).rev().take(4).find(|before| {
                 !matches!(
                     lexed.keyword(*before),
                     Some(K::LowPriority | K::Quick | K::Ignore)

@@ -383,3 +383,42 @@ fn depth_is_bounded_and_long_chains_are_not_deep() {
         .join()
         .unwrap();
 }
+
+/// `sqlparser` tries some forms first one way and then another. Nested, that must not double at each level.
+#[test]
+fn nesting_takes_no_more_than_its_length() {
+    let forms = [
+        ("a IN ((", "))", "1"),
+        ("POSITION(", ")", "a"),
+        ("POSITION(", " IN b)", "a"),
+        ("SUBSTRING(", " FROM 1)", "a"),
+        ("TRIM(BOTH ", " FROM a)", "b"),
+        ("INTERVAL (", ") DAY", "1"),
+        ("CASE ", " WHEN 1 THEN 1 END", "1"),
+        ("CASE ", "", "1"),
+        ("CAST(", " AS CHAR)", "1"),
+        ("CONVERT(", ", CHAR)", "1"),
+        ("f(", "", "1"),
+        ("(SELECT * FROM ", ")", "t"),
+        ("(SELECT * FROM (", "))", "t"),
+        ("EXISTS (SELECT ", ")", "1"),
+        ("EXISTS (", ")", "SELECT 1"),
+        ("(", " UNION SELECT 1)", "SELECT 1"),
+        ("NOT a.", "", "b"),
+        ("not-", "", "b"),
+        ("a = ANY (SELECT ", ")", "1"),
+        ("MATCH (", ")", "a"),
+    ];
+    for (open, close, middle) in forms {
+        for head in [
+            "SELECT ",
+            "SELECT * FROM ",
+            "SELECT * FROM t WHERE ",
+            "INSERT INTO t VALUES (",
+            "UPDATE t SET a = ",
+        ] {
+            let sql = format!("{head}{}{middle}{}", open.repeat(30), close.repeat(30));
+            let _ = parsed(sql.as_bytes(), "");
+        }
+    }
+}
