@@ -6,6 +6,7 @@
 
 mod compare;
 mod error;
+mod findings;
 mod load;
 mod rows;
 mod snapshot;
@@ -16,6 +17,7 @@ mod types;
 
 pub use compare::{Difference, differences};
 pub use error::SchemaError;
+pub use findings::Finding;
 pub use load::load;
 pub use rows::{ColumnRow, columns_sql, learn, tables_sql};
 pub use snapshot::{Found, KeyspaceSchema, Routing, SchemaSnapshot, Table, TableVindex};

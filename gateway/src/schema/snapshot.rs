@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::table::{ColumnInfo, DatabaseSchema, TableInfo};
 use crate::base::{KeyspaceId, KeyspaceName};
 use crate::config::vschema::{Placement, VSchema};
+use crate::config::{Division, Keyspace};
 use crate::vindex::{ColumnType, NamedCut, Vindex};
 
 /// A vindex on a table's column.
@@ -98,6 +99,16 @@ pub struct KeyspaceSchema {
 }
 
 impl KeyspaceSchema {
+    /// The schema of a configured keyspace.
+    #[must_use]
+    pub fn of(keyspace: &Keyspace, learned: &DatabaseSchema) -> Self {
+        let named = match &keyspace.division {
+            Division::Named { column, cut } => Some((column.as_str(), cut)),
+            Division::Unsharded | Division::KeyRanges => None,
+        };
+        Self::new(keyspace.name.clone(), keyspace.vschema.as_ref(), named, learned)
+    }
+
     /// Combines the vschema (or the configuration's cut of named shards by a column) with what was learned.
     #[must_use]
     pub fn new(

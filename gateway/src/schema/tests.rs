@@ -263,3 +263,28 @@ fn the_statements_hold_any_database_name_in_any_sql_mode() {
     assert!(columns_sql("a'\"\\").contains("CONVERT(0x6127225c USING utf8mb4)"));
     assert!(tables_sql("shop_00").ends_with("= 'shop_00'"));
 }
+
+#[test]
+fn what_would_surprise_an_operator_is_found() {
+    let json = r#"{"sharded": true, "vindexes": {"hash": {"type": "hash"}, "xx": {"type": "xxhash"}}, "tables": {
+        "customers": {"column_vindexes": [{"column": "id", "name": "hash"}, {"column": "email", "name": "xx"},
+                                          {"column": "gone", "name": "hash"}]},
+        "nowhere": {"column_vindexes": [{"column": "id", "name": "hash"}]}}}"#;
+    let vschema = VSchema::parse(json, None).unwrap();
+    let mut rows = customers();
+    rows.push(ColumnRow {
+        table: "stray".into(),
+        ..typed("int", "int", None, None)
+    });
+    let keyspace = KeyspaceSchema::new("k".into(), Some(&vschema), None, &database(rows));
+    let found: Vec<_> = keyspace.findings().iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 4, "{found:#?}");
+    assert!(
+        found[0].starts_with(
+            "`customers`.`email` under xxhash: every query goes to all shards, for the column's"
+        )
+    );
+    assert!(found[1].starts_with("table `customers` has no column `gone`"));
+    assert!(found[2].starts_with("table `nowhere` is in the vschema"));
+    assert!(found[3].starts_with("table `stray` is on the tablets"));
+}

@@ -14,11 +14,18 @@ use smallvec::SmallVec;
 const WEIGHTS: &str = include_str!("loose_weights.txt");
 
 /// Weights by character.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct LooseWeights {
     keys: HashMap<char, SmallVec<[u8; 8]>>,
     /// Characters with a weight of their own when a mark follows.
     merging: HashSet<char>,
+}
+
+/// There is one table, so any two are equal; vindexes are compared for every join that is planned.
+impl PartialEq for LooseWeights {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Default for LooseWeights {
