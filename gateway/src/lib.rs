@@ -8,6 +8,7 @@ pub mod base;
 pub mod config;
 pub mod exec;
 pub mod gather;
+pub mod plan;
 pub mod route;
 pub mod schema;
 pub mod session;

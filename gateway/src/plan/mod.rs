@@ -1,0 +1,45 @@
+//! A statement, the vschema and the learned schema in; which shards, which text and how to gather out.
+//!
+//! [`plan`] reads a statement once and refers to its literals by token, so that a [`Plan`] can be cached for every
+//! statement of the same fingerprint; [`Plan::bind`] fills in values and gives [`Bound`] legs. Neither does I/O.
+//!
+//! The rule of the room: a statement goes where it is *certain* to be answered as one server would. What is not
+//! understood restricts nothing (so it scatters) or is refused with a hint; it is never guessed.
+
+mod bind;
+mod cache;
+mod catalog;
+mod error;
+mod explain;
+mod facts;
+mod from;
+mod functions;
+mod insert;
+mod items;
+mod limit;
+mod locate;
+mod moment;
+mod operand;
+mod order;
+mod planner;
+mod predicate;
+mod rewrite;
+mod scope;
+mod select;
+mod shard_set;
+mod splice;
+mod statement;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use bind::{BindInput, Bound, BoundTo};
+pub use cache::{CacheStats, PlanCache, PlanKey};
+pub use catalog::{Catalog, Keyspace, Shard};
+pub use error::PlanError;
+pub use explain::{DescribedLeg, Description};
+pub use facts::{Fact, SessionFacts};
+pub use operand::Params;
+pub use planner::{Plan, PlanInput, plan};
+pub use shard_set::ShardSet;

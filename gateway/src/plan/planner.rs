@@ -1,0 +1,579 @@
+//! From a statement to a [`Plan`].
+
+use std::sync::Arc;
+
+use shardgate_sql::{DdlObject, Keyword as K, Lexed, StatementKind, classify};
+
+use super::catalog::{Catalog, Keyspace};
+use super::error::PlanError;
+use super::from::From;
+use super::insert::{InsertParts, InsertRows, Source};
+use super::locate::{Locations, known_table};
+use super::moment::MomentCall;
+use super::rewrite::{Rewrite, passes_untouched, renames};
+use super::scope::select_scopes;
+use super::select::{self, BY_SHARDING_COLUMN, Refusal, SelectShape};
+use super::splice::Edits;
+use super::statement::Statement;
+use super::tables::{Named, Names, Query, is_system};
+use super::write::{self, WriteScope};
+use crate::base::{KeyspaceName, ShardName};
+use crate::route::StatementClass;
+use crate::schema::Routing;
+
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+pub struct PlanInput<'a> {
+    /// The statement: one, without others behind it.
+    pub statement: &'a Lexed<'a>,
+    /// Keyspaces, tables and shards.
+    pub catalog: &'a Catalog,
+    /// The session's keyspace, if it chose one.
+    pub keyspace: Option<&'a KeyspaceName>,
+    /// The one shard the session chose (`USE commerce:-40`), if it did.
+    pub shard: Option<&'a ShardName>,
+}
+
+/// Where a statement goes, what of it changes on the way, and how the answers become one; for any values.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) class: StatementClass,
+    pub(super) is_ddl: bool,
+    pub(super) route: Route,
+    pub(super) edits: Edits,
+    /// Tokens of all placeholders.
+    pub(super) params: Box<[u32]>,
+    /// Literals that the plan was read from, with their text: another text needs another plan.
+    pub(super) pinned: Vec<(u32, Box<[u8]>)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Route {
+    /// This shard, by its place in the keyspace.
+    Shard(usize),
+    /// Any one shard.
+    Any,
+    /// Every shard: DDL.
+    Every,
+    /// Where its rows are.
+    Rows {
+        locations: Box<Locations>,
+        several: Result<Several, PlanError>,
+        apart: PlanError,
+    },
+    /// Where its new rows belong; an error if those are several shards and that cannot be done.
+    Insert {
+        rows: Box<InsertRows>,
+        several: Result<(), PlanError>,
+    },
+    /// Where its new rows belong, if what they are selected from is there too.
+    InsertSelect {
+        rows: Box<InsertRows>,
+        locations: Box<Locations>,
+        apart: PlanError,
+    },
+}
+
+/// What happens on several shards.
+#[derive(Clone, Debug)]
+pub(super) enum Several {
+    Select(Box<SelectShape>),
+    Write,
+}
+
+/// Plans a statement.
+pub fn plan(input: &PlanInput<'_>) -> Result<Plan, PlanError> {
+    let session = match input.keyspace {
+        Some(name) => {
+            let unknown = || PlanError::UnknownKeyspace(name.to_string());
+            Some(input.catalog.keyspace(name.as_str()).ok_or_else(unknown)?)
+        }
+        None => None,
+    };
+    let kind = classify(input.statement).kind;
+    let Ok(statement) = Statement::new(input.statement) else {
+        return Err(PlanError::NotUnderstood {
+            keyspace: session.ok_or(PlanError::NoKeyspace)?.name.clone(),
+            what: "its parentheses do not match".into(),
+        });
+    };
+    Planner {
+        input,
+        statement: &statement,
+        session,
+    }
+    .plan(kind)
+}
+
+struct Planner<'p, 'a> {
+    input: &'p PlanInput<'a>,
+    statement: &'p Statement<'a>,
+    session: Option<&'p Arc<Keyspace>>,
+}
+
+/// Why a statement is not read any further; it may still pass untouched to a given shard.
+type Why = &'static str;
+
+impl Planner<'_, '_> {
+    fn plan(&self, kind: StatementKind) -> Result<Plan, PlanError> {
+        match kind {
+            StatementKind::Select | StatementKind::Do => self.select(),
+            StatementKind::Insert | StatementKind::Replace => self.insert(),
+            StatementKind::Update => self.write(write::update_scope(self.statement)),
+            StatementKind::Delete => self.write(write::delete_scope(self.statement)),
+            StatementKind::Ddl {
+                object, temporary, ..
+            } => self.ddl(object, temporary),
+            StatementKind::Show | StatementKind::Describe { .. } | StatementKind::Explain { .. } => {
+                self.untouched(StatementClass::Read, "it is not about rows")
+            }
+            _ => self.untouched(StatementClass::Write, "this kind of statement cannot be routed"),
+        }
+    }
+
+    fn select(&self) -> Result<Plan, PlanError> {
+        let marked = |keyword| {
+            self.statement
+                .all()
+                .any(|at| self.statement.is_keyword(at, keyword))
+        };
+        let class = match self.input.statement {
+            lexed if classify(lexed).is_locking_read => StatementClass::LockingRead,
+            _ => StatementClass::Read,
+        };
+        if marked(K::Table) {
+            return self.untouched(class, "TABLE as a query");
+        }
+        let queries = match self.queries(None) {
+            Ok(queries) => queries,
+            Err(why) => return self.untouched(class, why),
+        };
+        let names = self.names(&queries, &[])?;
+        let Some(keyspace) = names.keyspace.clone() else {
+            return self.without_tables(class, &queries, &names);
+        };
+        let mut made = Made::new(class, &queries, &names);
+        if let Some(shard) = self.given(&keyspace)? {
+            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
+        }
+        let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
+        if locations.is_empty() {
+            return Ok(self.finish(&keyspace, Route::Any, made));
+        }
+        let shape = if names.system {
+            select::refuse(
+                "a query that also reads tables of the server's own",
+                BY_SHARDING_COLUMN,
+            )
+        } else {
+            self.moments_are_plain()
+                .and_then(|()| select::shape(self.statement, &queries))
+        };
+        if let Ok(shape) = &shape {
+            made.pinned.clone_from(&shape.pinned);
+        }
+        let several = shape
+            .map(|s| Several::Select(Box::new(s)))
+            .map_err(|r| unsupported(&keyspace, r));
+        let apart = apart(
+            &keyspace,
+            &locations,
+            "a join, subquery or UNION of sharded tables",
+        );
+        let route = Route::Rows {
+            locations: Box::new(locations),
+            several,
+            apart,
+        };
+        Ok(self.finish(&keyspace, route, made))
+    }
+
+    /// A statement that names no table of any keyspace: any shard answers it.
+    fn without_tables(
+        &self,
+        class: StatementClass,
+        queries: &[Query],
+        names: &Names,
+    ) -> Result<Plan, PlanError> {
+        let keyspace = self
+            .session
+            .or_else(|| self.input.catalog.any_keyspace())
+            .ok_or(PlanError::NoKeyspace)?;
+        let route = match self.given(keyspace)? {
+            Some(shard) => Route::Shard(shard),
+            None => Route::Any,
+        };
+        Ok(self.finish(keyspace, route, Made::new(class, queries, names)))
+    }
+
+    fn write(&self, read: Option<WriteScope>) -> Result<Plan, PlanError> {
+        let class = StatementClass::Write;
+        let Some(read) = read else {
+            return self.untouched(class, "its clauses");
+        };
+        let assignments = read.scope.items.clone();
+        let queries = match self.queries(Some(read.scope)) {
+            Ok(queries) => queries,
+            Err(why) => return self.untouched(class, why),
+        };
+        let names = self.names(&queries, &[])?;
+        let Some(keyspace) = names.keyspace.clone() else {
+            return self.untouched(class, "it names no table");
+        };
+        if renames(&keyspace) && read.targets.clone().any(|at| self.is_keyspace_at(at)) {
+            return Err(Self::not_understood(
+                &keyspace,
+                "a qualified name among the tables to delete from",
+            ));
+        }
+        let made = Made::new(class, &queries, &names);
+        if let Some(shard) = self.given(&keyspace)? {
+            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
+        }
+        let Some(query) = queries.first() else {
+            return self.untouched(class, "its clauses");
+        };
+        let tables = write::written_tables(self.statement, &keyspace, &names, &query.from)?;
+        let tables: Vec<_> = tables
+            .iter()
+            .map(|(alias, table)| (alias.as_str(), *table))
+            .collect();
+        write::keeps_sharding_columns(self.statement, &keyspace, &assignments, &tables)?;
+        let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
+        if locations.is_empty() {
+            return Err(Self::not_understood(&keyspace, "it changes no sharded table"));
+        }
+        let refusal =
+            write::refusal_of_several(query, &read.targets).map(|(what, hint)| select::refuse(what, hint));
+        let several = refusal
+            .unwrap_or(Ok(()))
+            .and_then(|()| self.moments_are_plain())
+            .and_then(|()| select::nothing_odd(self.statement, &queries));
+        let several = several
+            .map(|()| Several::Write)
+            .map_err(|r| unsupported(&keyspace, r));
+        let apart = apart(&keyspace, &locations, "an UPDATE or DELETE of joined tables");
+        Ok(self.finish(
+            &keyspace,
+            Route::Rows {
+                locations: Box::new(locations),
+                several,
+                apart,
+            },
+            made,
+        ))
+    }
+
+    fn insert(&self) -> Result<Plan, PlanError> {
+        let class = StatementClass::Write;
+        let Some(parts) = InsertParts::parse(self.statement) else {
+            return self.untouched(class, "its clauses");
+        };
+        let queries = match self.queries(None) {
+            Ok(queries) => queries,
+            Err(why) => return self.untouched(class, why),
+        };
+        let names = self.names(&queries, std::slice::from_ref(&parts.table))?;
+        let Some(keyspace) = names.keyspace.clone() else {
+            return self.untouched(class, "it names no table");
+        };
+        let mut made = Made::new(class, &queries, &names);
+        made.qualifiers.extend(parts.table.qualifier);
+        if let Some(shard) = self.given(&keyspace)? {
+            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
+        }
+        let table = known_table(&keyspace, &parts.table.table)?;
+        if let Routing::Unknown | Routing::Unsharded = table.routing {
+            return Err(super::locate::unknown_table(&keyspace, &parts.table.table));
+        }
+        let pinned = match &table.routing {
+            Routing::Pinned(id) => keyspace.shard_of_id(id)?.iter().next(),
+            _ => None,
+        };
+        if let (Some(shard), true) = (pinned, queries.is_empty()) {
+            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
+        }
+        let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
+        let rows = Box::new(InsertRows::plan(self.statement, &keyspace, table, &parts)?);
+        let route = if matches!(parts.source, Source::Query(_)) || !locations.is_empty() {
+            if rows.spans().count() != 1 {
+                let refusal = Refusal {
+                    what: "a subquery among several rows of an INSERT".into(),
+                    hint: "insert row by row",
+                };
+                return Err(unsupported(&keyspace, refusal));
+            }
+            let apart = apart(&keyspace, &locations, "INSERT ... SELECT");
+            Route::InsertSelect {
+                rows,
+                locations: Box::new(locations),
+                apart,
+            }
+        } else {
+            let several = self
+                .several_rows(&parts, &queries)
+                .map_err(|r| unsupported(&keyspace, r));
+            Route::Insert { rows, several }
+        };
+        Ok(self.finish(&keyspace, route, made))
+    }
+
+    /// What keeps an INSERT's rows from being divided.
+    fn several_rows(&self, parts: &InsertParts, queries: &[Query]) -> Result<(), Refusal> {
+        if parts.returning {
+            return select::refuse(
+                "INSERT ... RETURNING of rows",
+                "insert the rows of one shard at a time",
+            );
+        }
+        self.moments_are_plain()?;
+        let values = parts.table.end..self.statement.all().end;
+        select::odd_calls(self.statement, queries, values)
+    }
+
+    fn ddl(&self, object: DdlObject, temporary: bool) -> Result<Plan, PlanError> {
+        let keyspace = self.ddl_keyspace()?;
+        let given = self.given(&keyspace)?;
+        if object == DdlObject::Database {
+            return Err(Self::not_understood(
+                &keyspace,
+                "databases belong to the configuration",
+            ));
+        }
+        let stored = matches!(object, DdlObject::View | DdlObject::Routine | DdlObject::Other);
+        if stored && renames(&keyspace) && self.statement.all().any(|at| self.is_keyspace_at(at)) {
+            return Err(Self::not_understood(
+                &keyspace,
+                "a qualified name inside a stored definition",
+            ));
+        }
+        if given.is_none()
+            && (temporary
+                || self
+                    .statement
+                    .all()
+                    .any(|at| self.statement.is_keyword(at, K::Select)))
+        {
+            return Err(Self::not_understood(
+                &keyspace,
+                "a temporary table, a view or CREATE ... SELECT",
+            ));
+        }
+        let mut edits = Edits::default();
+        Rewrite {
+            statement: self.statement,
+            edits: &mut edits,
+        }
+        .every_qualifier(&keyspace);
+        let route = given.map_or(Route::Every, Route::Shard);
+        Ok(self.plan_of(&keyspace, StatementClass::Write, route, edits, true))
+    }
+
+    /// The keyspace that DDL is about: the one it names, else the session's.
+    fn ddl_keyspace(&self) -> Result<Arc<Keyspace>, PlanError> {
+        let mut found: Option<&Arc<Keyspace>> = None;
+        for at in self.statement.all().filter(|at| self.is_qualifier(*at)) {
+            let name = self.statement.name(at).unwrap_or_default();
+            let Some(keyspace) = self.input.catalog.keyspace(&name) else {
+                continue;
+            };
+            match found {
+                Some(other) if other.name != keyspace.name => {
+                    return Err(PlanError::CrossKeyspace(
+                        other.name.clone(),
+                        keyspace.name.clone(),
+                    ));
+                }
+                _ => found = Some(keyspace),
+            }
+        }
+        found.or(self.session).cloned().ok_or(PlanError::NoKeyspace)
+    }
+
+    fn is_qualifier(&self, at: usize) -> bool {
+        let dot = shardgate_sql::TokenKind::Dot;
+        self.statement.is(at + 1, dot) && !(at > 0 && self.statement.is(at - 1, dot))
+    }
+
+    fn is_keyspace_at(&self, at: usize) -> bool {
+        self.is_qualifier(at)
+            && self
+                .statement
+                .name(at)
+                .is_some_and(|n| self.input.catalog.keyspace(&n).is_some())
+    }
+
+    /// A statement that is not understood passes as it is where one shard is given and nothing in it needs a change.
+    fn untouched(&self, class: StatementClass, why: Why) -> Result<Plan, PlanError> {
+        let keyspace = self.session.ok_or(PlanError::NoKeyspace)?;
+        let Some(shard) = self.given(keyspace)? else {
+            return Err(Self::not_understood(keyspace, why));
+        };
+        let is_keyspace = |name: &str| self.input.catalog.keyspace(name).is_some() && !is_system(name);
+        passes_untouched(self.statement, is_keyspace, keyspace).map_err(|_| {
+            Self::not_understood(keyspace, "a qualified name in a statement that is not understood")
+        })?;
+        Ok(self.plan_of(keyspace, class, Route::Shard(shard), Edits::default(), false))
+    }
+
+    fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {
+        PlanError::NotUnderstood {
+            keyspace: keyspace.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// The one shard that runs everything: an unsharded keyspace's, or the session's target.
+    fn given(&self, keyspace: &Keyspace) -> Result<Option<usize>, PlanError> {
+        let missing = |shard: String| PlanError::NoSuchShard {
+            keyspace: keyspace.name.clone(),
+            shard,
+        };
+        if let (Some(shard), Some(session)) = (self.input.shard, self.input.keyspace)
+            && *session == keyspace.name
+        {
+            return keyspace
+                .shard_index(shard)
+                .map(Some)
+                .ok_or_else(|| missing(format!("`{shard}`")));
+        }
+        if keyspace.shards.is_empty() {
+            return Err(missing("at all".into()));
+        }
+        Ok((!keyspace.is_sharded()).then_some(0))
+    }
+
+    /// All scopes with their FROM clauses: the statement's own first if it has one, then every SELECT.
+    fn queries(&self, own: Option<super::scope::Scope>) -> Result<Vec<Query>, Why> {
+        let shift = usize::from(own.is_some());
+        let mut scopes: Vec<_> = own.into_iter().collect();
+        for mut scope in select_scopes(self.statement) {
+            scope.parent = match scope.parent {
+                Some(parent) => Some(parent + shift),
+                None => (shift > 0).then_some(0),
+            };
+            scopes.push(scope);
+        }
+        let query = |scope: super::scope::Scope| {
+            let from = From::parse(self.statement, &scope.from).map_err(|_| "its FROM clause")?;
+            Ok(Query { scope, from })
+        };
+        scopes.into_iter().map(query).collect()
+    }
+
+    fn names(&self, queries: &[Query], others: &[Named]) -> Result<Names, PlanError> {
+        Names::resolve(self.statement, self.input.catalog, self.session, queries, others)
+    }
+
+    /// Precisions of `NOW()` and kin must be plain digits to be spliced for several shards.
+    fn moments_are_plain(&self) -> Result<(), Refusal> {
+        match self
+            .statement
+            .all()
+            .find(|at| MomentCall::at(self.statement, *at).is_err())
+        {
+            Some(_) => select::refuse(
+                "NOW() and its kin with this argument",
+                "give the precision as a digit from 0 to 6",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&self, keyspace: &Arc<Keyspace>, route: Route, made: Made<'_>) -> Plan {
+        let mut edits = Edits::default();
+        let mut rewrite = Rewrite {
+            statement: self.statement,
+            edits: &mut edits,
+        };
+        rewrite.functions(made.queries, made.names);
+        let factors = made
+            .queries
+            .iter()
+            .flat_map(|q| &q.from.factors)
+            .filter_map(|f| f.qualifier);
+        rewrite.qualifiers(keyspace, factors.chain(made.qualifiers));
+        if let Route::Rows {
+            several: Ok(Several::Select(shape)),
+            ..
+        } = &route
+        {
+            shape.edits.iter().cloned().for_each(|edit| edits.push(edit));
+        }
+        let mut plan = self.plan_of(keyspace, made.class, route, edits, false);
+        let text = |token: &u32| (*token, self.statement.lexed.text(*token as usize).into());
+        plan.pinned = made.pinned.iter().map(text).collect();
+        plan
+    }
+
+    fn plan_of(
+        &self,
+        keyspace: &Arc<Keyspace>,
+        class: StatementClass,
+        route: Route,
+        edits: Edits,
+        is_ddl: bool,
+    ) -> Plan {
+        let params = self.statement.params().into();
+        Plan {
+            keyspace: Arc::clone(keyspace),
+            class,
+            is_ddl,
+            route,
+            edits,
+            params,
+            pinned: Vec::new(),
+        }
+    }
+}
+
+/// What a plan is finished from.
+struct Made<'m> {
+    class: StatementClass,
+    queries: &'m [Query],
+    names: &'m Names,
+    /// Tokens of `keyspace.` outside of FROM clauses.
+    qualifiers: Vec<usize>,
+    pinned: Vec<u32>,
+}
+
+impl<'m> Made<'m> {
+    fn new(class: StatementClass, queries: &'m [Query], names: &'m Names) -> Self {
+        Self {
+            class,
+            queries,
+            names,
+            qualifiers: Vec::new(),
+            pinned: Vec::new(),
+        }
+    }
+}
+
+fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
+    PlanError::Unsupported {
+        what: refusal.what,
+        keyspace: keyspace.name.clone(),
+        hint: refusal.hint.into(),
+    }
+}
+
+/// The error for tables whose rows lie on different shards, naming the conditions that would bring them together.
+fn apart(keyspace: &Keyspace, locations: &Locations, what: &'static str) -> PlanError {
+    let mut columns: Vec<String> = Vec::new();
+    for table in locations.tables() {
+        let column = table
+            .primary_vindex()
+            .map(|v| format!("`{}`.`{}`", table.name, v.column));
+        columns.extend(column.filter(|c| !columns.contains(c)));
+    }
+    let hint = format!(
+        "join the tables on equal sharding columns, or give each the same value ({}), or query them one by one",
+        columns.join(", ")
+    );
+    PlanError::NotOneShard {
+        what,
+        keyspace: keyspace.name.clone(),
+        hint: hint.into(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Keyspaces, targets and tables by name.
+
+use super::*;
+
+#[test]
+fn a_target_shard_takes_everything_untouched() {
+    let s = session("shop").target("s2");
+    for sql in [
+        "SELECT * FROM t WHERE id = 1",
+        "SELECT k, COUNT(*) FROM t GROUP BY k",
+        "INSERT INTO t (k) VALUES (1)",
+        "UPDATE t SET id = 5",
+        "CALL p()",
+        "ANALYZE TABLE t",
+        "CREATE TABLE x (id INT)",
+    ] {
+        assert_eq!(s.legs(sql), [format!("s2: {sql}")]);
+    }
+    assert_eq!(
+        session("shop").target("s9").shards("SELECT * FROM t"),
+        "SG2016 1105"
+    );
+}
+
+#[test]
+fn an_unsharded_keyspace_takes_everything() {
+    let s = session("lookup");
+    for sql in [
+        "SELECT DISTINCT a FROM x GROUP BY b",
+        "CALL p()",
+        "SELECT x.a FROM x, y",
+        "LOAD DATA INFILE 'f' INTO TABLE x",
+    ] {
+        assert_eq!(s.legs(sql), [format!("-: {sql}")]);
+    }
+}
+
+#[test]
+fn tables_are_found_in_the_keyspace_they_name() {
+    check(
+        &session("lookup"),
+        &[
+            ("SELECT * FROM shop.t WHERE id = 1", "s1"),
+            ("SELECT * FROM products", "-"),
+            ("SELECT * FROM shop.t, products", "SG2006 1235"),
+            (
+                "SELECT * FROM shop.t JOIN ranges.t x ON x.id = t.id",
+                "SG2006 1235",
+            ),
+            ("SELECT * FROM nowhere.t", "SG2004 1049"),
+            ("SELECT * FROM information_schema.tables", "-"),
+            ("CALL shop.p()", "SG2002 1235"),
+        ],
+    );
+    check(
+        &session("shop"),
+        &[
+            ("SELECT * FROM nothing", "SG2003 1146"),
+            ("SELECT * FROM T", "SG2003 1146"),
+            ("INSERT INTO nothing (id) VALUES (1)", "SG2003 1146"),
+            ("SELECT * FROM lookup.products", "-"),
+            (
+                "SELECT * FROM information_schema.tables WHERE table_schema = 'shop'",
+                "any",
+            ),
+            ("SELECT 1", "any"),
+            ("SELECT 1 FROM DUAL", "any"),
+            ("SELECT COUNT(*), MAX(1)", "any"),
+            ("CALL p()", "SG2002 1235"),
+            ("LOCK TABLES t READ", "SG2002 1235"),
+        ],
+    );
+}
+
+#[test]
+fn without_a_keyspace_names_must_be_qualified() {
+    let mut s = session("shop");
+    s.keyspace = None;
+    check(
+        &s,
+        &[
+            ("SELECT * FROM t", "SG2005 1046"),
+            ("SELECT * FROM shop.t WHERE id = 3", "s3"),
+            ("SELECT 1", "-"),
+            ("INSERT INTO shop.t (id) VALUES (2)", "s2"),
+        ],
+    );
+}
+
+/// Where a shard's database is called otherwise, the servers' own tables know it by that name.
+#[test]
+fn the_database_next_to_system_tables_is_the_shards_own() {
+    let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()";
+    assert_eq!(
+        session("mall").legs(sql),
+        ["s0: SELECT table_name FROM information_schema.tables WHERE table_schema = 'mall_00'"]
+    );
+}
+
+#[test]
+fn any_shard_is_the_one_the_session_already_holds() {
+    let sql = Bytes::from_static(b"SELECT 1");
+    let lexed = lex(&sql, &LexOptions::default()).unwrap();
+    let catalog = catalog();
+    let keyspace = KeyspaceName::from("shop");
+    let input = PlanInput {
+        statement: &lexed,
+        catalog: &catalog,
+        keyspace: Some(&keyspace),
+        shard: None,
+    };
+    let held = ShardId::new("shop", "s2");
+    let bound = plan(&input).unwrap().bind(&BindInput {
+        sql: &sql,
+        statement: &lexed,
+        params: &[],
+        facts: &SessionFacts::default(),
+        now: Duration::ZERO,
+        charset: "utf8mb4",
+        prefer: Some(&held),
+    });
+    assert_eq!(bound.unwrap().legs[0].shard, held);
+}
