@@ -94,19 +94,22 @@ impl TabletConn {
             left -= 1;
             self.phase = Phase::Columns { left };
         }
-        let mut cursor = false;
         self.phase = Phase::Rows;
-        if !self.deprecates_eof() {
-            self.phase = Phase::ColumnsEof;
-            let eof = EofPacket::parse(&self.stream.read_packet().await?)?;
-            cursor = eof.status.contains(StatusFlags::CURSOR_EXISTS);
-            self.phase = if cursor { Phase::CursorEnd } else { Phase::Rows };
-            self.early_end = OkPacket {
-                warnings: eof.warnings,
-                ..OkPacket::with_status(eof.status)
-            };
-        }
+        let cursor = !self.deprecates_eof() && self.read_columns_eof().await?;
         Ok(Columns { definitions, cursor })
+    }
+
+    /// Reads the EOF packet behind column definitions; whether a cursor was opened, so that no rows follow.
+    pub(super) async fn read_columns_eof(&mut self) -> Result<bool, WireError> {
+        self.phase = Phase::ColumnsEof;
+        let eof = EofPacket::parse(&self.stream.read_packet().await?)?;
+        let cursor = eof.status.contains(StatusFlags::CURSOR_EXISTS);
+        self.phase = if cursor { Phase::CursorEnd } else { Phase::Rows };
+        self.early_end = OkPacket {
+            warnings: eof.warnings,
+            ..OkPacket::with_status(eof.status)
+        };
+        Ok(cursor)
     }
 
     /// Reads the next row or the end. Also for rows behind `COM_STMT_FETCH`.
