@@ -14,6 +14,8 @@ mod error;
 mod functional;
 mod loose;
 mod named;
+#[cfg(test)]
+mod oracle;
 mod safety;
 mod value;
 
