@@ -178,6 +178,25 @@ async fn an_error_in_the_middle_reaches_the_client_with_code_and_state_and_the_c
     assert!(c.client.is_idle());
 }
 
+#[tokio::test]
+async fn an_error_among_the_column_definitions_is_the_servers_and_the_connection_lives() {
+    for eof in [false, true] {
+        let mut c = chain(eof, eof).await;
+        c.tablet.put_column_count(2);
+        c.tablet.put_column(&ColumnDef::text("c", 10));
+        c.tablet.put_err(&ErrPacket::new(
+            1317,
+            *b"70100",
+            "Query execution was interrupted",
+        ));
+        c.tablet.flush().await.unwrap();
+        c.up.read_head().await.unwrap();
+        let e = c.up.read_columns().await.unwrap_err();
+        assert!(matches!(e, shardgate_wire::WireError::Server(e) if e.code == 1317));
+        assert!(c.up.is_idle());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_tell_a_silent_tablet_from_a_stalled_client() {
     let limits = RelayLimits {

@@ -17,7 +17,9 @@ use crate::protocol::MAX_FRAME;
 
 /// How much a read asks for at least, unless told otherwise.
 const READ_CHUNK: usize = 16 * 1024;
-/// A buffer that grew beyond this for one large packet is given back once it is empty.
+/// A read buffer that grew beyond this many chunks for one large packet is given back once it is empty.
+const KEEP_CHUNKS: usize = 8;
+/// The same for write buffers, in bytes.
 const KEEP: usize = 128 * 1024;
 /// Writers flush when this much is buffered, rather than let an answer pile up in memory.
 pub const FLUSH_AT: usize = 32 * 1024;
@@ -29,7 +31,7 @@ pub(crate) const HEADER: usize = 4;
 pub struct PacketStream {
     io: Transport,
     pub(crate) rbuf: BytesMut,
-    /// Whether the read buffer grew beyond [`KEEP`] since it was last made.
+    /// Whether the read buffer grew beyond [`KEEP_CHUNKS`] since it was last made.
     grown: bool,
     /// Frames of a packet whose last frame has not come yet.
     joined: Option<Vec<u8>>,
@@ -273,7 +275,7 @@ impl PacketStream {
         let chunk = self.chunk_size;
         if free < want.min(chunk) || free < chunk / 4 {
             self.rbuf.reserve(want.clamp(chunk, have.max(chunk)));
-            self.grown |= self.rbuf.capacity() > KEEP;
+            self.grown |= self.rbuf.capacity() > KEEP_CHUNKS * chunk;
         }
         want.max(1)
     }
@@ -387,6 +389,13 @@ impl PacketStream {
             }
         }
         Ok(())
+    }
+
+    /// Gives an empty write buffer back that is larger than an idle connection should hold.
+    pub(crate) fn rest(&mut self) {
+        if self.wbuf.is_empty() && self.wbuf.capacity() > 2 * self.chunk_size {
+            self.wbuf = Vec::new();
+        }
     }
 
     /// Whether everything was handed to the socket.
