@@ -5,12 +5,14 @@
 pub mod admin;
 pub mod balance;
 pub mod base;
+pub mod cli;
 pub mod config;
 pub mod exec;
 pub mod gather;
 pub mod plan;
 pub mod route;
 pub mod schema;
+pub mod server;
 pub mod session;
 pub mod tablet;
 pub mod topology;

@@ -1,2 +1,10 @@
-//! Entry.
-fn main() {}
+//! The binary: see [`shardgate::cli`].
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    shardgate::cli::main()
+}

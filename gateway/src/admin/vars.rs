@@ -23,6 +23,10 @@ pub(super) fn render(m: &Metrics) -> Value {
     out.insert("Timeouts".into(), counters(&m.timeouts.snapshot()));
     out.insert("Reaped".into(), counters(&m.reaped.snapshot()));
     out.insert("Pool".into(), counters(&m.pool.snapshot()));
+    out.insert(
+        "SchemaDifferences".into(),
+        counters(&m.schema_differences.snapshot()),
+    );
     out.insert("RowsReturned".into(), json!(m.rows_returned.get()));
     out.insert("ConnCount".into(), json!(m.connections.get()));
     out.insert("ConnAccepted".into(), json!(m.connections_accepted.get()));

@@ -23,8 +23,7 @@ type ByShard = HashMap<ShardId, Vec<Arc<TabletInfo>>>;
 pub struct Fleet {
     shards: ArcSwap<ByShard>,
     pools: DashMap<(TabletAlias, bool), Arc<Pool>>,
-    backend: Backend,
-    options: PoolOptions,
+    settings: ArcSwap<(Backend, PoolOptions)>,
     reaper: ReaperHandle,
     metrics: Arc<Metrics>,
     turn: AtomicUsize,
@@ -36,12 +35,20 @@ impl Fleet {
         Self {
             shards: ArcSwap::default(),
             pools: DashMap::new(),
-            backend,
-            options,
+            settings: ArcSwap::from_pointee((backend, options)),
             reaper,
             metrics,
             turn: AtomicUsize::new(0),
         }
+    }
+
+    /// Replaces credentials and bounds. Pools are made anew; connections in use stay valid until they come back.
+    pub fn configure(&self, backend: Backend, options: PoolOptions) {
+        self.settings.store(Arc::new((backend, options)));
+        self.pools.retain(|_, pool| {
+            pool.close();
+            false
+        });
     }
 
     /// Replaces the tablets. Pools to tablets that are gone, or that are elsewhere now, lend nothing any more; what they
@@ -124,14 +131,16 @@ impl Fleet {
             return Arc::clone(&pool);
         }
         let make = || {
+            let settings = self.settings.load();
+            let (backend, options) = &**settings;
             let backend = Arc::new(Backend {
                 found_rows,
-                ..self.backend.clone()
+                ..backend.clone()
             });
             Pool::new(
                 Arc::clone(info),
                 backend,
-                self.options.clone(),
+                options.clone(),
                 self.reaper.clone(),
                 &self.metrics,
             )

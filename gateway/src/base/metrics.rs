@@ -185,6 +185,8 @@ pub struct Metrics {
     pub reaped: Counters,
     /// Pool events by `alias.event`: `opened`, `closed`, `refused`, `waited`.
     pub pool: Counters,
+    /// Differences found between shards' tables, by keyspace.
+    pub schema_differences: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
 }

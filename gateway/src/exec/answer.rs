@@ -23,6 +23,8 @@ pub struct Answer {
     pub last_insert_id: u64,
     /// Rows sent.
     pub rows: u64,
+    /// What `FOUND_ROWS()` is to answer where that is not the number of rows sent.
+    pub found_rows: Option<u64>,
     /// Warnings, at most as many as the server keeps.
     pub warnings: Vec<Warning>,
     /// How many warnings there were.

@@ -2,7 +2,7 @@
 //! its own (temporary tables, locks, variables that do not replay).
 
 use crate::base::{Role, ShardId};
-use crate::tablet::PooledConn;
+use crate::tablet::{PooledConn, Reservation};
 
 /// One connection in a session's hands.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub struct Leased {
     pub conn: PooledConn,
     /// Whether the session's transaction is open on it.
     pub in_transaction: bool,
-    /// What session state it holds, if any: it stays with the session until that is gone.
-    pub reserved: Option<&'static str>,
+    /// The claim by which it stays with the session although no transaction is open.
+    pub reserved: Option<Reservation>,
 }
 
 impl Leased {

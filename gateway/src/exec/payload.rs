@@ -24,8 +24,8 @@ pub enum Payload<'a> {
 
 /// Parameters of a prepared statement's execution, as the session keeps them.
 pub trait EncodeParams: std::fmt::Debug + Send + Sync {
-    /// The payload of `COM_STMT_EXECUTE` behind the statement's id, for a leg that takes these parameters.
-    fn encode(&self, which: &LegParams) -> Result<Vec<u8>, TabletError>;
+    /// What follows the command byte of `COM_STMT_EXECUTE`, for a statement of this id that takes these parameters.
+    fn encode(&self, statement_id: u32, which: &LegParams) -> Vec<u8>;
 }
 
 /// Sends a leg's statement and reads the first packet of the answer.
@@ -45,12 +45,11 @@ pub(super) async fn send(
             result.map_err(|e| conn.failed(e, Sent::Maybe))
         }
         Payload::Prepared(values) => {
-            let body = values.encode(params)?;
-            match execute(conn, sql, &body).await? {
+            match execute(conn, sql, values, params).await? {
                 Head::Err(e) if statement_is_stale(&e) => {
                     // Nothing ran: the server only asks for the statement anew.
                     conn.forget_statement(sql)?;
-                    execute(conn, sql, &body).await
+                    execute(conn, sql, values, params).await
                 }
                 head => Ok(head),
             }
@@ -62,12 +61,16 @@ fn statement_is_stale(e: &ErrPacket) -> bool {
     matches!(e.code, UNKNOWN_STATEMENT | NEED_REPREPARE)
 }
 
-async fn execute(conn: &mut Connection, sql: &Bytes, body: &[u8]) -> Result<Head, TabletError> {
+async fn execute(
+    conn: &mut Connection,
+    sql: &Bytes,
+    values: &dyn EncodeParams,
+    params: &LegParams,
+) -> Result<Head, TabletError> {
     let (id, _) = conn.prepare(sql).await?;
+    let body = values.encode(id, params);
     let asked: Result<Head, WireError> = async {
-        conn.wire()
-            .send(command::STMT_EXECUTE, &[&id.to_le_bytes(), body])
-            .await?;
+        conn.wire().send(command::STMT_EXECUTE, &[&body]).await?;
         conn.wire().read_head().await
     }
     .await;

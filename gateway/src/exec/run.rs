@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use shardgate_wire::codec::text;
 use shardgate_wire::stream::FLUSH_AT;
 use shardgate_wire::{ClientConn, OkPacket, StatusFlags};
 
-use super::answer::Warning;
+use super::answer::{Answer, Warning};
 use super::held::{Held, Leased};
 use super::transaction::{Transaction, TransactionState};
 use super::watch::{Interrupt, Limits};
@@ -14,7 +15,7 @@ use super::{ExecError, warnings};
 use crate::balance::Fleet;
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
-use crate::tablet::{Pool, PooledConn, Sent, Settings, TabletError};
+use crate::tablet::{Pool, PooledConn, Sent, SettingName, Settings, TabletError};
 
 /// Whether a transaction may span shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,8 +50,12 @@ pub struct Run<'a> {
     pub status: StatusFlags,
     /// Whether the client counts found rows.
     pub found_rows: bool,
-    /// What session state this statement will leave on its connection, if any.
+    /// What session state this statement leaves on its connection, if any.
     pub reserve: Option<&'static str>,
+    /// Whether the statement leaves counts behind that must be asked for at once.
+    pub leaves_counts: bool,
+    /// Settings that the statement may change on its connection behind the gateway's back.
+    pub unknown: &'a [SettingName],
 }
 
 impl Run<'_> {
@@ -84,11 +89,10 @@ impl Run<'_> {
             self.limits.watch(self.client, join).await
         };
         let failed = match result {
-            Ok(Ok(())) => {
-                let leases: Vec<_> = ready.into_iter().flatten().collect();
-                debug_assert_eq!(leases.len(), shards.len());
-                return Ok(leases);
-            }
+            Ok(Ok(())) => match self.reserve_all(&mut ready) {
+                Ok(()) => return Ok(ready.into_iter().flatten().collect()),
+                Err(e) => e,
+            },
             Ok(Err(e)) => e,
             Err(interrupt) => interrupt.into_error(ExecError::names(shards), "; nothing was executed"),
         };
@@ -99,9 +103,8 @@ impl Run<'_> {
     /// Gives connections back after a statement. One that was lost takes the transaction with it.
     pub fn put_back(&mut self, leases: impl IntoIterator<Item = Leased>) {
         for mut lease in leases {
-            if lease.reserved.is_none() && self.reserve.is_some() && lease.conn.is_usable() {
-                lease.reserved = self.reserve;
-                lease.conn.taint();
+            for name in self.unknown {
+                lease.conn.forget_setting(name);
             }
             if lease.in_transaction && !lease.conn.is_usable() {
                 self.transaction.fail(format!("{} was lost", lease.shard));
@@ -163,6 +166,19 @@ impl Run<'_> {
             // The statement is done; that its warnings cannot be had does not undo it.
             Ok(Err(_)) | Err(_) => Vec::new(),
         }
+    }
+
+    /// Asks what the statement just left on its connection, before the connection is let go: the counts that
+    /// `FOUND_ROWS()` and `LAST_INSERT_ID()` answer next.
+    pub async fn ask_counts(&mut self, lease: &mut Leased, answer: &mut Answer) {
+        let asking = lease.conn.query(b"SELECT FOUND_ROWS(), LAST_INSERT_ID()", 1);
+        let Ok(Ok(rows)) = self.limits.watch(self.client, asking).await else {
+            return;
+        };
+        let Some(row) = rows.first() else { return };
+        let mut numbers = text::cells(row).map(|c| std::str::from_utf8(c.ok()??).ok()?.parse::<u64>().ok());
+        answer.found_rows = numbers.next().flatten();
+        answer.last_insert_id = numbers.next().flatten().unwrap_or(answer.last_insert_id);
     }
 
     /// The status for the client of an answer that ends the statement.
@@ -233,6 +249,24 @@ impl Run<'_> {
             ""
         };
         interrupt.into_error(shards, note)
+    }
+
+    /// Claims the connections for the session before the statement leaves state on them, so that it never has to be
+    /// taken back.
+    fn reserve_all(&self, ready: &mut [Option<Leased>]) -> Result<(), ExecError> {
+        let Some(what) = self.reserve else { return Ok(()) };
+        for lease in ready.iter_mut().flatten().filter(|l| l.reserved.is_none()) {
+            let claim = lease
+                .conn
+                .reserve(what)
+                .ok_or_else(|| ExecError::TooManyReserved {
+                    tablet: lease.conn.info().alias.to_string(),
+                    limit: lease.conn.max_reserved(),
+                })?;
+            lease.reserved = Some(claim);
+            lease.conn.taint();
+        }
+        Ok(())
     }
 
     fn check_transaction(&self, shards: &[ShardId]) -> Result<(), ExecError> {

@@ -209,6 +209,9 @@ async fn finish(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, end:
     answer.warning_count = end.warnings;
     if !end.status.contains(StatusFlags::MORE_RESULTS) {
         answer.warnings = run.warnings(lease, end.warnings).await;
+        if run.leaves_counts {
+            run.ask_counts(lease, answer).await;
+        }
     }
 }
 

@@ -374,3 +374,25 @@ impl Binder<'_, '_> {
         self.one(place, BoundTo::One)
     }
 }
+
+impl Plan {
+    /// The statement as one shard would be sent it, whatever the values: to learn its columns. Never to be run.
+    pub fn probe(&self, input: &BindInput<'_>) -> Result<Leg, PlanError> {
+        let values = Values {
+            statement: input.statement,
+            params: input.params,
+            facts: input.facts,
+            charset: input.charset,
+        };
+        let binder = Binder {
+            plan: self,
+            input,
+            values,
+        };
+        let mut bound = match self.route {
+            Route::Shard(shard) => binder.one(shard, BoundTo::One)?,
+            _ => binder.any()?,
+        };
+        Ok(bound.legs.swap_remove(0))
+    }
+}

@@ -64,6 +64,11 @@ impl Catalog {
         self.keyspaces.get(name)
     }
 
+    /// All keyspaces, in no order.
+    pub fn keyspaces(&self) -> impl Iterator<Item = &Arc<Keyspace>> {
+        self.keyspaces.values()
+    }
+
     /// Any keyspace, for statements that need none: the same one each time, an unsharded one if there is one.
     #[must_use]
     pub fn any_keyspace(&self) -> Option<&Arc<Keyspace>> {

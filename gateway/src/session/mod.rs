@@ -1,4 +1,315 @@
 //! One client connection: the command loop, what the client set, its transaction, its prepared statements.
 
+mod charset;
+mod command;
+mod error;
+mod explain;
 pub mod like;
+mod planned;
+mod prepare;
+mod prepared;
+mod query;
 pub mod registry;
+mod set;
+mod shared;
+mod show;
+mod state;
+mod table;
+mod target;
+mod transact;
+mod values;
+
+pub use error::SessionError;
+pub use prepared::PreparedLimits;
+pub use registry::{Registration, SessionHandle, SessionRegistry};
+pub use shared::{Relearn, SessionOptions, Shared, Users, View};
+pub use target::{Target, TargetError};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use shardgate_wire::{ClientConn, ErrPacket, OkPacket, WireError};
+
+use self::shared::limit;
+use self::state::SessionState;
+use crate::base::{ClientError, GatewayError};
+use crate::exec::{Deadline, ExecError, Kill, Limits, rollback};
+
+/// One connected, authenticated client.
+#[derive(Debug)]
+pub struct Session {
+    shared: Arc<Shared>,
+    view: Arc<View>,
+    client: ClientConn,
+    registration: Registration,
+    state: SessionState,
+}
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// The client said QUIT or asked for RELEASE.
+    Quit,
+    /// The client closed its connection, or the connection failed.
+    Gone,
+    /// Somebody killed it.
+    Killed,
+    /// It was idle for too long.
+    Idle,
+    /// The gateway stops.
+    Stopping,
+    /// What it sent is not the protocol.
+    Protocol,
+    /// It did not read its answers.
+    Stalled,
+}
+
+/// The shortest time a failing session is given to take its last error packet.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+impl Session {
+    /// A session of a client that has logged in and still waits for its OK; `target` is the database it named.
+    pub fn new(shared: Arc<Shared>, client: ClientConn, registration: Registration, target: Target) -> Self {
+        let view = shared.view.load_full();
+        let state = SessionState::new(target, view.lex.mode, view.options.prepared);
+        let mut session = Self {
+            shared,
+            view,
+            client,
+            registration,
+            state,
+        };
+        session.apply_login_charset();
+        session.show_target();
+        session
+    }
+
+    /// Serves the client until it leaves or has to.
+    pub async fn run(mut self) -> SessionEnd {
+        let status = self.state.status();
+        self.client.put_ok(&OkPacket::with_status(status));
+        let end = match self.flush().await {
+            Ok(()) => self.serve().await,
+            Err(end) => end,
+        };
+        self.leave(end).await;
+        end
+    }
+
+    async fn serve(&mut self) -> SessionEnd {
+        loop {
+            let command = match self.next_command().await {
+                Ok(command) => command,
+                Err(end) => return end,
+            };
+            self.view = self.shared.view.load_full();
+            self.registration.handle.kill.begin_command();
+            if let Err(end) = self.command(command).await {
+                return end;
+            }
+            self.registration.handle.enter("Sleep", None);
+            if let Err(end) = self.flush().await {
+                return end;
+            }
+        }
+    }
+
+    /// Waits for a command, for as long as an idle client may.
+    async fn next_command(&mut self) -> Result<shardgate_wire::Command, SessionEnd> {
+        loop {
+            let idle = self.idle_limit();
+            let stopping = self.stop_signal();
+            let read = tokio::select! {
+                biased;
+                read = self.client.read_command() => read,
+                () = self.registration.handle.kill.connection_killed() => return Err(SessionEnd::Killed),
+                () = stopping => return Err(SessionEnd::Stopping),
+                () = elapsed(idle) => return Err(SessionEnd::Idle),
+            };
+            match read {
+                Ok(command) => return Ok(command),
+                Err(e @ (WireError::Malformed(_) | WireError::PacketTooLarge { .. })) => {
+                    // The connection stands at the next packet: the client is told, and may go on.
+                    if let Some(packet) = e.client_error() {
+                        self.client.put_err(&packet);
+                    }
+                    self.flush().await?;
+                }
+                Err(WireError::Io(_) | WireError::Closed | WireError::Truncated) => {
+                    return Err(SessionEnd::Gone);
+                }
+                Err(e) => {
+                    if let Some(packet) = e.client_error() {
+                        self.client.put_err(&packet);
+                        self.flush().await?;
+                    }
+                    return Err(SessionEnd::Protocol);
+                }
+            }
+        }
+    }
+
+    /// Resolves when an idle session must end because the gateway stops: at once outside a transaction, after the grace
+    /// inside one.
+    fn stop_signal(&self) -> impl Future<Output = ()> + use<> {
+        let stopping = self.shared.stopping.clone();
+        let grace = if self.state.transaction.is_active() {
+            self.view.options.shutdown_grace
+        } else {
+            Duration::ZERO
+        };
+        async move {
+            stopping.cancelled().await;
+            tokio::time::sleep(grace).await;
+        }
+    }
+
+    fn idle_limit(&self) -> Option<Duration> {
+        let options = &self.view.options;
+        let reserved = self
+            .state
+            .held
+            .reserved()
+            .and_then(|_| limit(options.reserved_idle));
+        match (limit(options.client_idle), reserved) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Sends what is buffered; a client that does not take it is given up.
+    async fn flush(&mut self) -> Result<(), SessionEnd> {
+        let flushing = self.client.flush();
+        let sent = match limit(self.view.options.client_stall_timeout) {
+            Some(stall) => tokio::time::timeout(stall, flushing)
+                .await
+                .map_err(|_| SessionEnd::Stalled)?,
+            None => flushing.await,
+        };
+        sent.map_err(|_| SessionEnd::Gone)
+    }
+
+    /// Buffers an error for the client and keeps it for `SHOW WARNINGS`.
+    fn put_error(&mut self, error: &SessionError) -> Result<(), SessionEnd> {
+        if let SessionError::Exec(e) = error
+            && e.ends_session()
+        {
+            return Err(match e {
+                ExecError::ClientStalled(_) => SessionEnd::Stalled,
+                ExecError::Killed(_) => SessionEnd::Killed,
+                _ => SessionEnd::Gone,
+            });
+        }
+        if let Some(code) = error.code() {
+            self.shared.metrics.query_errors.handle(code).inc();
+        }
+        let ClientError {
+            errno,
+            sqlstate,
+            message,
+        } = error.client_error();
+        self.client
+            .put_err(&ErrPacket::new(errno, sqlstate, message.clone()));
+        self.state.note_error(errno, message.into_owned());
+        Ok(())
+    }
+
+    /// Buffers a plain OK of the gateway's own.
+    fn put_ok(&mut self, more: More) {
+        self.state.note_local();
+        let status = self.status(more);
+        self.client.put_ok(&OkPacket::with_status(status));
+    }
+
+    fn status(&self, more: More) -> shardgate_wire::StatusFlags {
+        let mut status = self.state.status();
+        status.set(shardgate_wire::StatusFlags::MORE_RESULTS, more == More::Yes);
+        status
+    }
+
+    /// What may end the next statement early.
+    fn limits(&self, timeout: Duration) -> Limits<'_> {
+        limits_of(&self.registration.handle.kill, &self.view.options, timeout)
+    }
+
+    fn show_target(&self) {
+        let name = self.state.target.to_string();
+        self.registration
+            .handle
+            .set_database((!name.is_empty()).then_some(name));
+    }
+
+    /// Rolls back and says goodbye.
+    async fn leave(&mut self, end: SessionEnd) {
+        tracing::debug!(connection = self.registration.handle.id, end = ?end, "session ends");
+        let timeout = self.view.options.query_timeout.max(Duration::from_secs(1));
+        let limits = limits_of(&self.registration.handle.kill, &self.view.options, timeout);
+        rollback(&mut self.state.held, &limits).await;
+        self.state.held.clear();
+        let last = match end {
+            SessionEnd::Killed => Some(ErrPacket::new(1927, *b"70100", "Connection was killed")),
+            SessionEnd::Stopping => Some(ErrPacket::new(
+                1105,
+                *b"HY000",
+                "SG1107: the gateway is shutting down; nothing was executed",
+            )),
+            SessionEnd::Idle => Some(ErrPacket::new(
+                4031,
+                *b"HY000",
+                "The client was disconnected by the server because of inactivity.",
+            )),
+            SessionEnd::Quit | SessionEnd::Gone | SessionEnd::Protocol | SessionEnd::Stalled => None,
+        };
+        if let Some(packet) = last {
+            self.client.put_err(&packet);
+        }
+        // A courtesy with a bound: whoever does not take it finds the socket closed.
+        let _ = tokio::time::timeout(LAST_WORDS, async {
+            self.client.flush().await?;
+            self.client.shutdown().await
+        })
+        .await;
+    }
+}
+
+fn limits_of<'a>(
+    kill: &'a crate::exec::KillSwitch,
+    options: &SessionOptions,
+    timeout: Duration,
+) -> Limits<'a> {
+    Limits {
+        kill,
+        deadline: limit(timeout).map(|after| Deadline {
+            at: crate::base::clock::now() + after,
+            after,
+        }),
+        tablet_silent: limit(options.tablet_stall_timeout),
+        client_stalled: limit(options.client_stall_timeout),
+    }
+}
+
+/// Whether another result of the same command follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    Yes,
+    No,
+}
+
+async fn elapsed(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Text of a client as it is shown to people: what is not UTF-8 is replaced.
+fn shown(text: &Bytes) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// A kill thrown while no statement listens is obeyed at the next good point.
+fn pending_kill(kill: &crate::exec::KillSwitch) -> Option<SessionError> {
+    kill.pending()
+        .map(|k: Kill| SessionError::Exec(ExecError::Killed(k)))
+}

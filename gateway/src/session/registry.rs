@@ -33,8 +33,7 @@ pub struct Process {
 pub struct SessionHandle {
     /// The connection id the client was given.
     pub id: u32,
-    /// The authenticated user.
-    pub user: String,
+    user: Mutex<Arc<str>>,
     /// The client's address.
     pub host: String,
     /// Its kill switch.
@@ -57,6 +56,24 @@ impl SessionHandle {
         p.since = clock::now();
         p.state = if command == "Sleep" { "" } else { "executing" };
         p.info = info;
+    }
+
+    /// The authenticated user.
+    pub fn user(&self) -> Arc<str> {
+        Arc::clone(
+            &self
+                .user
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+
+    /// Notes that another user logged in on the same connection.
+    pub fn set_user(&self, user: String) {
+        *self
+            .user
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = user.into();
     }
 
     /// Notes the session's target.
@@ -106,7 +123,7 @@ impl SessionRegistry {
     pub fn register(self: &Arc<Self>, id: u32, user: String, host: String) -> Registration {
         let handle = Arc::new(SessionHandle {
             id,
-            user,
+            user: Mutex::new(user.into()),
             host,
             kill: KillSwitch::default(),
             process: Mutex::new(Process {

@@ -9,10 +9,10 @@ use shardgate_wire::codec::text;
 use shardgate_wire::protocol::{Capabilities, command};
 use shardgate_wire::stream::Probe;
 use shardgate_wire::tls::ClientTls;
-use shardgate_wire::{ErrPacket, OkPacket, WireError};
+use shardgate_wire::{ColumnDef, ColumnType, ErrPacket, OkPacket, WireError};
 
 use super::statements::StatementCache;
-use super::{Settings, TabletError};
+use super::{SettingName, Settings, TabletError};
 use crate::base::clock::{self, Instant};
 use crate::base::{ClientError, Role, ShardId, TabletAlias};
 
@@ -135,6 +135,15 @@ impl Connection {
         })
     }
 
+    /// Keeps at most this many prepared statements.
+    #[must_use]
+    pub fn keeping_statements(self, capacity: usize) -> Self {
+        Self {
+            statements: StatementCache::new(capacity),
+            ..self
+        }
+    }
+
     /// The tablet.
     pub fn info(&self) -> &Arc<TabletInfo> {
         &self.info
@@ -248,6 +257,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Forgets what was set under a name: the statement that just ran may have set it to anything.
+    pub fn forget_setting(&mut self, name: &SettingName) {
+        self.applied.unset(name);
+    }
+
     /// Opens a transaction by these statements.
     pub async fn begin(&mut self, statements: &[String]) -> Result<(), TabletError> {
         self.usage = Use::Transaction;
@@ -306,6 +320,42 @@ impl Connection {
     pub async fn query(&mut self, sql: &[u8], max_rows: usize) -> Result<Vec<Bytes>, TabletError> {
         match query(&mut self.wire, sql, max_rows).await {
             Ok(rows) => Ok(rows),
+            Err(e) => Err(self.failed(e, Sent::Maybe)),
+        }
+    }
+
+    /// Runs a query for a small result, read whole: its columns, and at most `max_rows` rows of the text protocol.
+    pub async fn result(
+        &mut self,
+        sql: &[u8],
+        max_rows: usize,
+    ) -> Result<(Vec<ColumnDef>, Vec<Bytes>), TabletError> {
+        match result(&mut self.wire, sql, max_rows).await {
+            Ok(value) => Ok(value),
+            Err(e) => Err(self.failed(e, Sent::Maybe)),
+        }
+    }
+
+    /// The columns of a table whose names match, as `COM_FIELD_LIST` gives them.
+    pub async fn field_list(&mut self, table: &[u8], wildcard: &[u8]) -> Result<Vec<ColumnDef>, TabletError> {
+        let asked = async {
+            self.wire
+                .send(command::FIELD_LIST, &[table, b"\0", wildcard])
+                .await?;
+            self.wire.read_field_list().await
+        };
+        let listed = match asked.await {
+            Ok(Ok(list)) => list.iter().map(ColumnDef::parse).collect::<Result<Vec<_>, _>>(),
+            Ok(Err(e)) => return Err(TabletError::Server(server_error(&e))),
+            Err(e) => return Err(self.failed(e, Sent::Maybe)),
+        };
+        listed.map_err(|e| self.failed(e.into(), Sent::Maybe))
+    }
+
+    /// Runs a query of the gateway's own for one value: whether it is a number, and its text; `None` for NULL.
+    pub async fn query_one(&mut self, sql: &[u8]) -> Result<Option<(bool, Bytes)>, TabletError> {
+        match query_one(&mut self.wire, sql).await {
+            Ok(value) => Ok(value),
             Err(e) => Err(self.failed(e, Sent::Maybe)),
         }
     }
@@ -426,16 +476,28 @@ async fn ask_identity(wire: &mut TabletConn) -> Result<ServerIdentity, WireError
 }
 
 async fn query(wire: &mut TabletConn, sql: &[u8], max_rows: usize) -> Result<Vec<Bytes>, WireError> {
+    result(wire, sql, max_rows).await.map(|(_, rows)| rows)
+}
+
+/// Columns and rows; rows past the bound are read and thrown away. A statement without rows has no columns.
+async fn result(
+    wire: &mut TabletConn,
+    sql: &[u8],
+    max_rows: usize,
+) -> Result<(Vec<ColumnDef>, Vec<Bytes>), WireError> {
     wire.send_query(sql).await?;
-    let mut rows = Vec::new();
-    match wire.read_head().await? {
-        Head::ResultSet { .. } => {
-            wire.read_columns().await?;
-        }
+    let columns = match wire.read_head().await? {
+        Head::ResultSet { .. } => wire.read_columns().await?,
         Head::Err(e) => return Err(WireError::Server(Box::new(e))),
-        Head::Ok(_) => return Ok(rows),
+        Head::Ok(_) => return Ok((Vec::new(), Vec::new())),
         Head::LocalInfile(_) => return Err(WireError::State("rows were due")),
-    }
+    };
+    let columns = columns
+        .definitions
+        .iter()
+        .map(ColumnDef::parse)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut rows = Vec::new();
     loop {
         match wire.next_row().await? {
             RowEvent::Row(row) => {
@@ -443,8 +505,38 @@ async fn query(wire: &mut TabletConn, sql: &[u8], max_rows: usize) -> Result<Vec
                     rows.push(row);
                 }
             }
-            RowEvent::End(_) => return Ok(rows),
+            RowEvent::End(_) => return Ok((columns, rows)),
             RowEvent::Err(e) => return Err(WireError::Server(Box::new(e))),
         }
     }
+}
+
+async fn query_one(wire: &mut TabletConn, sql: &[u8]) -> Result<Option<(bool, Bytes)>, WireError> {
+    let (columns, rows) = result(wire, sql, 1).await?;
+    let number = is_number(
+        columns
+            .first()
+            .ok_or(WireError::Malformed("no columns"))?
+            .column_type,
+    );
+    let Some(row) = rows.first() else { return Ok(None) };
+    let value = text::cells(row).next().transpose()?.flatten();
+    Ok(value.map(|v| (number, row.slice_ref(v))))
+}
+
+/// Whether a value of this type is written without quotes.
+fn is_number(t: ColumnType) -> bool {
+    matches!(
+        t,
+        ColumnType::Tiny
+            | ColumnType::Short
+            | ColumnType::Int24
+            | ColumnType::Long
+            | ColumnType::LongLong
+            | ColumnType::Year
+            | ColumnType::Decimal
+            | ColumnType::NewDecimal
+            | ColumnType::Float
+            | ColumnType::Double
+    )
 }

@@ -10,7 +10,7 @@ mod statements;
 
 pub use connection::{Backend, Connection, Sent, ServerIdentity, TabletInfo, server_error};
 pub use error::TabletError;
-pub use pool::{Pool, PoolOptions, PooledConn};
+pub use pool::{Pool, PoolOptions, PooledConn, Reservation};
 pub use reaper::{Abandoned, Reaper, ReaperHandle, ReaperOptions};
 pub use settings::{SettingName, Settings};
 pub use slots::{Slot, SlotError, Slots};

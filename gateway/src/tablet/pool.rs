@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use shardgate_wire::stream::Probe;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connection::{Backend, Connection, TabletInfo};
 use super::reaper::{Abandoned, ReaperHandle};
@@ -31,6 +32,10 @@ pub struct PoolOptions {
     pub max_lifetime: Duration,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
+    /// Connections that sessions may keep to themselves at most.
+    pub max_reserved: usize,
+    /// Prepared statements kept on one connection.
+    pub prepared_statements: usize,
 }
 
 impl Default for PoolOptions {
@@ -42,6 +47,8 @@ impl Default for PoolOptions {
             max_idle: Duration::from_mins(5),
             max_lifetime: Duration::from_hours(1),
             connect_timeout: Duration::from_secs(2),
+            max_reserved: 10,
+            prepared_statements: 128,
         }
     }
 }
@@ -76,6 +83,7 @@ pub struct Pool {
     backend: Arc<Backend>,
     options: PoolOptions,
     slots: Slots,
+    reservations: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
     closed: AtomicBool,
     reaper: ReaperHandle,
@@ -93,11 +101,13 @@ impl Pool {
     ) -> Arc<Self> {
         let counters = PoolCounters::new(metrics, &info);
         let slots = Slots::new(options.size, options.max_waiters);
+        let reservations = Arc::new(Semaphore::new(options.max_reserved));
         Arc::new(Self {
             info,
             backend,
             options,
             slots,
+            reservations,
             idle: Mutex::default(),
             closed: AtomicBool::new(false),
             reaper,
@@ -133,6 +143,7 @@ impl Pool {
             }
         }
         let conn = Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await?;
+        let conn = conn.keeping_statements(self.options.prepared_statements);
         self.counters.opened.inc();
         Ok(lent(conn))
     }
@@ -241,6 +252,14 @@ impl Pool {
     }
 }
 
+/// A session's claim to keep a connection; given up when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    /// What session state lives on the connection.
+    pub what: &'static str,
+    _permit: OwnedSemaphorePermit,
+}
+
 /// A connection lent by its pool.
 #[derive(Debug)]
 pub struct PooledConn {
@@ -254,6 +273,21 @@ impl PooledConn {
     /// The tablet it leads to.
     pub fn info(&self) -> &Arc<TabletInfo> {
         &self.pool.info
+    }
+
+    /// Lets a session keep the connection to itself beyond one statement or transaction; `None` if as many are kept as
+    /// may be.
+    pub fn reserve(&self, what: &'static str) -> Option<Reservation> {
+        let permit = Arc::clone(&self.pool.reservations).try_acquire_owned().ok()?;
+        Some(Reservation {
+            what,
+            _permit: permit,
+        })
+    }
+
+    /// How many connections of this pool sessions may keep.
+    pub fn max_reserved(&self) -> usize {
+        self.pool.options.max_reserved
     }
 
     /// Closes the connection instead of giving it back.

@@ -14,8 +14,6 @@ mod error;
 mod functional;
 mod loose;
 mod named;
-#[cfg(test)]
-mod oracle;
 mod safety;
 mod value;
 
@@ -59,7 +57,7 @@ pub enum Routed {
 /// The computation of a vindex.
 #[derive(Clone, Debug, PartialEq)]
 enum Function {
-    Hash(Arc<functional::NullHash>),
+    Hash,
     Numeric,
     ReverseBits,
     XxHash,
@@ -103,7 +101,7 @@ impl Vindex {
         cut: Option<&NamedCut>,
     ) -> Result<Self, VindexError> {
         let function = match kind {
-            "hash" => Function::Hash(Arc::new(functional::NullHash::new())),
+            "hash" => Function::Hash,
             "numeric" => Function::Numeric,
             "reverse_bits" => Function::ReverseBits,
             "xxhash" => Function::XxHash,
@@ -170,7 +168,7 @@ impl Vindex {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match &self.function {
-            Function::Hash(_) => "hash",
+            Function::Hash => "hash",
             Function::Numeric => "numeric",
             Function::ReverseBits => "reverse_bits",
             Function::XxHash => "xxhash",
@@ -194,7 +192,7 @@ impl Vindex {
     pub const fn cost(&self) -> u32 {
         match &self.function {
             Function::Binary | Function::Numeric | Function::Named(_) => 0,
-            Function::Hash(_)
+            Function::Hash
             | Function::ReverseBits
             | Function::XxHash
             | Function::BinaryMd5
@@ -215,7 +213,7 @@ impl Vindex {
         use functional as f;
         let kind = self.kind();
         let id = match &self.function {
-            Function::Hash(hash) => hash.of(f::as_u64(kind, value, true)?),
+            Function::Hash => f::hash(f::as_u64(kind, value, true)?),
             Function::Numeric => f::numeric(f::as_u64(kind, value, false)?),
             Function::ReverseBits => f::reverse_bits(f::as_u64(kind, value, false)?),
             Function::XxHash => f::with_bytes(kind, value, f::xxhash)?,

@@ -4,7 +4,6 @@
 //! a transaction, or as something that ties the session to one server. Where tokens cannot decide, the answer errs
 //! to the careful side (a write, a pin).
 
-mod find;
 mod functions;
 mod kind;
 
@@ -77,7 +76,7 @@ pub enum PinReason {
 
 /// Classifies a statement.
 pub fn classify(lexed: &Lexed<'_>) -> Classified {
-    let kind = find::kind(lexed);
+    let kind = kind::find(lexed);
     let mut found = Classified {
         kind,
         is_write: kind.is_write(),

@@ -1,0 +1,158 @@
+//! From the configuration's types to those of the rooms that use them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use shardgate_wire::auth::Password;
+use shardgate_wire::client::Address;
+use shardgate_wire::tls::{ClientTls, Verify};
+
+use super::StartError;
+use crate::balance::Fleet;
+use crate::base::ShardId;
+use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify, TransactionMode};
+use crate::exec;
+use crate::session::{PreparedLimits, SessionOptions};
+use crate::tablet::{Backend, PoolOptions, ReaperOptions, TabletInfo};
+
+/// The tablets of all shards.
+pub(crate) fn tablets(config: &Config) -> Vec<Arc<TabletInfo>> {
+    let mut out = Vec::new();
+    for (name, keyspace) in &config.keyspaces {
+        for shard in &keyspace.shards {
+            for tablet in &shard.tablets {
+                out.push(Arc::new(TabletInfo {
+                    alias: tablet.alias.clone(),
+                    shard: ShardId {
+                        keyspace: name.clone(),
+                        shard: shard.name.clone(),
+                    },
+                    role: tablet.role,
+                    address: address(&tablet.address),
+                    database: shard.database.clone(),
+                }));
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn address(address: &TabletAddress) -> Address {
+    match address {
+        TabletAddress::Tcp { host, port } => Address::tcp(host.clone(), *port),
+        TabletAddress::Unix(path) => Address::Unix(path.into()),
+    }
+}
+
+/// How the gateway logs in at tablets.
+pub(crate) fn backend(config: &Config) -> Result<Backend, StartError> {
+    Ok(Backend {
+        user: config.backend.user.clone(),
+        password: Password::new(config.backend.password.expose()),
+        tls: tablet_tls(config)?,
+        found_rows: false,
+        max_packet: config.limits.max_packet.max(1 << 24),
+    })
+}
+
+fn tablet_tls(config: &Config) -> Result<Option<ClientTls>, StartError> {
+    let tls = &config.tablet_tls;
+    if tls.mode == TabletTlsMode::Off {
+        return Ok(None);
+    }
+    let verify = match tls.verify {
+        TabletVerify::None => Verify::None,
+        TabletVerify::Authority => Verify::Authority,
+        TabletVerify::Full => Verify::Full,
+    };
+    let failed = |e: shardgate_wire::WireError| StartError::Tls(e.to_string());
+    let mut made = ClientTls::new(verify, tls.ca_file.as_deref()).map_err(failed)?;
+    if let Some(name) = &tls.server_name {
+        made = made.server_name(name).map_err(failed)?;
+    }
+    Ok(Some(if tls.mode == TabletTlsMode::Preferred {
+        made.preferred()
+    } else {
+        made
+    }))
+}
+
+/// Bounds of each tablet's pool.
+pub(super) fn pool_options(config: &Config) -> PoolOptions {
+    PoolOptions {
+        size: config.pool.size,
+        max_waiters: config.pool.waiters,
+        idle_check: config.pool.idle_check,
+        max_idle: config.pool.max_idle,
+        max_lifetime: config.pool.max_lifetime,
+        connect_timeout: config.timeouts.connect,
+        max_reserved: config.pool.max_reserved,
+        prepared_statements: config.pool.prepared_statements,
+    }
+}
+
+pub(super) fn reaper_options(config: &Config) -> ReaperOptions {
+    ReaperOptions {
+        grace: config.timeouts.kill_grace,
+        abandoned_max: config.pool.abandoned_max,
+        ..ReaperOptions::default()
+    }
+}
+
+/// What the configuration says to sessions.
+pub(super) fn session_options(config: &Config) -> SessionOptions {
+    let timeouts = &config.timeouts;
+    SessionOptions {
+        server_version: config.server.server_version.clone(),
+        transaction_mode: match config.server.transaction_mode {
+            TransactionMode::Single => exec::TransactionMode::Single,
+            TransactionMode::Multi => exec::TransactionMode::Multi,
+        },
+        query_timeout: timeouts.mysql_server_query_timeout,
+        ddl_timeout: timeouts.ddl,
+        olap_timeout: timeouts.olap,
+        tablet_stall_timeout: timeouts.tablet_stall_timeout,
+        client_stall_timeout: timeouts.client_stall_timeout,
+        client_idle: timeouts.client_idle,
+        handshake_timeout: timeouts.handshake,
+        reserved_idle: config.pool.reserved_idle,
+        shutdown_grace: config.server.shutdown_grace,
+        prepared: PreparedLimits {
+            statements: config.limits.max_prepared_statements,
+            long_data: config.limits.long_data,
+        },
+        max_settings: config.limits.session_settings,
+    }
+}
+
+/// Keyspaces, shards and tablets for people and programs.
+pub(super) fn topology_json(config: &Config, fleet: &Fleet) -> Value {
+    let usage = fleet.usage();
+    let keyspaces: serde_json::Map<String, Value> = config
+        .keyspaces
+        .iter()
+        .map(|(name, keyspace)| {
+            let shards: Vec<Value> = keyspace
+                .shards
+                .iter()
+                .map(|shard| {
+                    let tablets: Vec<Value> = usage
+                        .iter()
+                        .filter(|(t, _)| t.shard.keyspace == *name && t.shard.shard == shard.name)
+                        .map(|(t, (busy, waiting, idle))| {
+                            json!({
+                                "alias": t.alias.as_str(),
+                                "role": t.role.as_str(),
+                                "address": t.address.to_string(),
+                                "connections": { "busy": busy, "waiting": waiting, "idle": idle },
+                            })
+                        })
+                        .collect();
+                    json!({ "name": shard.name.as_str(), "database": shard.database, "tablets": tablets })
+                })
+                .collect();
+            (name.to_string(), json!({ "shards": shards }))
+        })
+        .collect();
+    json!({ "keyspaces": keyspaces })
+}

@@ -1,0 +1,284 @@
+//! Puts the rooms together: a running gateway, started from a configuration, reloaded, and stopped.
+
+mod build;
+mod error;
+mod learn;
+mod listener;
+
+pub use error::StartError;
+
+pub(crate) use build::{backend, tablets};
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin;
+use crate::balance::Fleet;
+use crate::base::KeyspaceName;
+use crate::base::clock;
+use crate::base::metrics::Metrics;
+use crate::config::Config;
+use crate::plan::PlanCache;
+use crate::session::{SessionRegistry, Shared, View};
+use crate::tablet::Reaper;
+
+/// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// A running gateway. Dropping it leaves its tasks running; [`Gateway::shutdown`] ends them.
+#[derive(Debug)]
+pub struct Gateway {
+    core: Arc<Core>,
+    mysql_addr: SocketAddr,
+    admin_addr: SocketAddr,
+}
+
+/// What the gateway's tasks share.
+pub(crate) struct Core {
+    shared: Arc<Shared>,
+    config: ArcSwap<Config>,
+    /// The file that a reload reads; none for a gateway put together by a program.
+    file: Option<PathBuf>,
+    learned: learn::Learned,
+    listener: Mutex<Arc<listener::Accept>>,
+    /// One change of the view at a time: a reload and a DDL must not undo each other.
+    changing: AsyncMutex<()>,
+    sessions: TaskTracker,
+    tasks: TaskTracker,
+    /// No new clients.
+    stopping: CancellationToken,
+    /// Background tasks end.
+    stopped: CancellationToken,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Starts a gateway: learns what the tablets can tell, then listens. Tablets that are down do not keep it from
+    /// starting. `extra` is nested into the HTTP side.
+    pub async fn start(config: Config, file: Option<PathBuf>, extra: Router) -> Result<Self, StartError> {
+        let metrics = Arc::new(Metrics::default());
+        let (reaper, handle) = Reaper::new(build::reaper_options(&config), &metrics);
+        let backend = backend(&config)?;
+        let fleet = Arc::new(Fleet::new(
+            backend,
+            build::pool_options(&config),
+            handle,
+            Arc::clone(&metrics),
+        ));
+        fleet.update(tablets(&config));
+        let accept = Arc::new(listener::Accept::new(&config)?);
+        let mysql = bind(config.listen.mysql).await?;
+        let http = bind(config.listen.admin).await?;
+        let (mysql_addr, admin_addr) = (local(&mysql)?, local(&http)?);
+        let learned = learn::Learned::default();
+        learned.learn_all(&config, &metrics).await;
+        let view = learned.view(&config);
+        let stopping = CancellationToken::new();
+        let core = Arc::new_cyclic(|weak: &std::sync::Weak<Core>| {
+            let weak = weak.clone();
+            let relearn = Box::new(move |keyspace: KeyspaceName| relearn(weak.clone(), keyspace));
+            let shared = Shared {
+                view: ArcSwap::from_pointee(view),
+                fleet,
+                metrics,
+                sessions: Arc::new(SessionRegistry::default()),
+                plans: PlanCache::new(config.limits.plan_cache),
+                relearn,
+                started: clock::now(),
+                stopping: stopping.clone(),
+            };
+            Core {
+                shared: Arc::new(shared),
+                config: ArcSwap::from_pointee(config),
+                file,
+                learned,
+                listener: Mutex::new(accept),
+                changing: AsyncMutex::new(()),
+                sessions: TaskTracker::new(),
+                tasks: TaskTracker::new(),
+                stopping,
+                stopped: CancellationToken::new(),
+            }
+        });
+        core.tasks.spawn(reaper.run(core.stopped.clone()));
+        core.tasks
+            .spawn(listener::accept_clients(Arc::clone(&core), mysql));
+        core.tasks.spawn(upkeep(Arc::clone(&core)));
+        core.tasks.spawn(serve_http(Arc::clone(&core), http, extra));
+        Ok(Self {
+            core,
+            mysql_addr,
+            admin_addr,
+        })
+    }
+
+    /// Where clients connect.
+    pub fn mysql_addr(&self) -> SocketAddr {
+        self.mysql_addr
+    }
+
+    /// Where the HTTP side listens.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin_addr
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.core.shared.metrics
+    }
+
+    /// Reads the configuration file again. The old configuration stays if the new one is not valid.
+    pub async fn reload(&self) -> Result<String, String> {
+        self.core.reload().await
+    }
+
+    /// Stops: no new clients, idle sessions end, transactions may go on for the grace, then everything is closed.
+    pub async fn shutdown(self) {
+        let core = self.core;
+        core.stopping.cancel();
+        core.sessions.close();
+        let grace = core.config.load().server.shutdown_grace;
+        if tokio::time::timeout(grace, core.sessions.wait()).await.is_err() {
+            for session in core.shared.sessions.list() {
+                session.kill.throw(crate::exec::Kill::Connection);
+            }
+            // Killed sessions only have their last words left to say.
+            let _ = tokio::time::timeout(Duration::from_secs(2), core.sessions.wait()).await;
+        }
+        core.shared.fleet.close();
+        core.stopped.cancel();
+        core.tasks.close();
+        let _ = tokio::time::timeout(Duration::from_secs(5), core.tasks.wait()).await;
+    }
+}
+
+impl Core {
+    /// The listener's current settings.
+    fn accept(&self) -> Arc<listener::Accept> {
+        Arc::clone(&self.listener.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn reload(&self) -> Result<String, String> {
+        let Some(file) = self.file.clone() else {
+            return Err("this gateway was not started from a file".into());
+        };
+        let _one = self.changing.lock().await;
+        let config = Config::load(&file).map_err(|e| e.to_string())?;
+        let accept = Arc::new(listener::Accept::new(&config).map_err(|e| e.to_string())?);
+        let backend = backend(&config).map_err(|e| e.to_string())?;
+        self.learned.learn_all(&config, &self.shared.metrics).await;
+        let view = self.learned.view(&config);
+        let what = format!(
+            "{} keyspaces, version {}",
+            config.keyspaces.len(),
+            view.catalog.version()
+        );
+        // The tablets first: a statement planned by the new view must find its shards.
+        self.shared.fleet.configure(backend, build::pool_options(&config));
+        self.shared.fleet.update(tablets(&config));
+        self.shared.view.store(Arc::new(view));
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
+        self.config.store(Arc::new(config));
+        tracing::info!(file = %file.display(), what, "configuration reloaded");
+        Ok(what)
+    }
+
+    /// Learns one keyspace's tables anew and publishes them.
+    async fn relearn(&self, keyspace: &KeyspaceName) {
+        let _one = self.changing.lock().await;
+        let config = self.config.load_full();
+        self.learned.learn(&config, keyspace, &self.shared.metrics).await;
+        self.publish(self.learned.view(&config));
+    }
+
+    fn publish(&self, view: View) {
+        self.shared.view.store(Arc::new(view));
+    }
+}
+
+fn relearn(
+    core: std::sync::Weak<Core>,
+    keyspace: KeyspaceName,
+) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        if let Some(core) = core.upgrade() {
+            core.relearn(&keyspace).await;
+        }
+    })
+}
+
+/// Closes what is idle too long, and asks again for what could not be learned.
+async fn upkeep(core: Arc<Core>) {
+    let mut tick = tokio::time::interval(SWEEP);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = core.stopped.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        core.shared.fleet.sweep(clock::now());
+        for keyspace in core.learned.missing(&core.config.load()) {
+            tokio::select! {
+                () = core.stopped.cancelled() => return,
+                () = core.relearn(&keyspace) => {}
+            }
+        }
+    }
+}
+
+async fn serve_http(core: Arc<Core>, listener: TcpListener, extra: Router) {
+    let stopped = core.stopped.clone();
+    let router = admin::router(core, extra);
+    let served =
+        axum::serve(listener, router).with_graceful_shutdown(async move { stopped.cancelled().await });
+    if let Err(e) = served.await {
+        tracing::error!(error = %e, "the HTTP side failed");
+    }
+}
+
+async fn bind(addr: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(addr)
+        .await
+        .map_err(|source| StartError::Bind { addr, source })
+}
+
+fn local(listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(StartError::Io)
+}
+
+impl admin::Control for Core {
+    fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.stopping.is_cancelled() {
+            return Err("shutting down".into());
+        }
+        Ok(())
+    }
+
+    async fn reload(&self) -> Result<String, String> {
+        Core::reload(self).await
+    }
+
+    fn topology(&self) -> serde_json::Value {
+        build::topology_json(&self.config.load(), &self.shared.fleet)
+    }
+}

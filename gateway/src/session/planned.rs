@@ -1,0 +1,378 @@
+//! Statements that run on tablets: planned, bound to their shards, executed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind};
+
+use super::command::found_rows;
+use super::query::{Form, Way};
+use super::{More, Session, SessionError, limits_of};
+use crate::base::{Role, ShardId, clock};
+use crate::exec::{self, Answer, Payload, Rename, Run, Statement};
+use crate::plan::{BindInput, Bound, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
+use crate::tablet::SettingName;
+
+impl Session {
+    /// Plans a statement, runs it where it belongs and buffers the answer.
+    pub(super) async fn planned(
+        &mut self,
+        sql: &Bytes,
+        lexed: &Lexed<'_>,
+        class: &Classified,
+        way: Way<'_>,
+    ) -> Result<(), SessionError> {
+        self.check_not_lost()?;
+        let plan = self.plan(lexed)?;
+        let bound = self.bind(&plan, sql, lexed, way.form)?;
+        self.check_state(lexed, class, &bound)?;
+        if class.causes_implicit_commit {
+            self.commit_open().await?;
+        } else if !self.state.autocommit && !self.state.transaction.is_active() {
+            self.start_implicitly();
+        }
+        let answer = self.execute(&plan, &bound, lexed, class, way).await?;
+        self.state.note(answer);
+        self.after(&plan, &bound, lexed, class).await;
+        Ok(())
+    }
+
+    /// A plan made before for the same statement, or a new one.
+    pub(super) fn plan(&self, lexed: &Lexed<'_>) -> Result<Arc<Plan>, SessionError> {
+        let target = &self.state.target;
+        let keyspace = target
+            .keyspace
+            .as_ref()
+            .filter(|k| !super::target::is_virtual(k.as_str()));
+        let input = PlanInput {
+            statement: lexed,
+            catalog: &self.view.catalog,
+            keyspace,
+            shard: target.shard.as_ref(),
+        };
+        let key = self.plan_key(lexed);
+        if let Some(found) = self.shared.plans.get(&key, lexed) {
+            return Ok(found);
+        }
+        let made = Arc::new(plan(&input)?);
+        self.shared.plans.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// What a plan depends on besides the values of its literals.
+    fn plan_key(&self, lexed: &Lexed<'_>) -> PlanKey {
+        let fingerprint = Fingerprint::of(lexed);
+        PlanKey {
+            fingerprint: Arc::from(fingerprint.key()),
+            literals: Box::default(),
+            keyspace: self.state.target.keyspace.clone(),
+            shard: self.state.target.shard.clone(),
+            sql_mode: self.state.sql_mode,
+            version: self.view.catalog.version(),
+        }
+    }
+
+    pub(super) fn bind(
+        &self,
+        plan: &Plan,
+        sql: &Bytes,
+        lexed: &Lexed<'_>,
+        form: Form<'_>,
+    ) -> Result<Bound, SessionError> {
+        let params = match form {
+            Form::Text => Vec::new(),
+            Form::Prepared(bound) => (0..bound.len())
+                .map(|i| super::values::of_param(bound.value(i), &self.state.charset))
+                .collect(),
+        };
+        let facts = self.facts();
+        let held = self.held_shard();
+        Ok(plan.bind(&BindInput {
+            sql,
+            statement: lexed,
+            params: &params,
+            facts: &facts,
+            now: clock::wall(),
+            charset: &self.state.charset,
+            prefer: held.as_ref(),
+        })?)
+    }
+
+    /// What session functions answer.
+    pub(super) fn facts(&self) -> SessionFacts {
+        let handle = &self.registration.handle;
+        let host = handle
+            .host
+            .rsplit_once(':')
+            .map_or(handle.host.as_str(), |(host, _)| host);
+        SessionFacts {
+            last_insert_id: self.state.last_insert_id,
+            found_rows: self.state.found_rows,
+            row_count: self.state.row_count,
+            connection_id: u64::from(handle.id),
+            database: self.state.target.keyspace.as_ref().map(ToString::to_string),
+            version: self.view.options.server_version.clone(),
+            user: format!("{}@{host}", handle.user()),
+            current_user: format!("{}@%", handle.user()),
+        }
+    }
+
+    /// A shard whose connection the session holds anyway: where any shard will do, it is the one.
+    pub(super) fn held_shard(&self) -> Option<ShardId> {
+        self.state
+            .held
+            .reserved()
+            .map(|l| l.shard.clone())
+            .or_else(|| self.state.held.transaction_shards().next().cloned())
+    }
+
+    /// State of the session that the statement needs or leaves, against where it goes.
+    fn check_state(&self, lexed: &Lexed<'_>, class: &Classified, bound: &Bound) -> Result<(), SessionError> {
+        if class.pin.is_some() && bound.legs.len() > 1 {
+            return Err(SessionError::Unsupported {
+                what: "session state on more than one shard",
+                hint: "choose one shard first: USE keyspace:shard",
+            });
+        }
+        if !class.uses_user_variables || self.state.pinned_variables.is_empty() {
+            return Ok(());
+        }
+        let home = self.state.held.reserved().map(|l| &l.shard);
+        let elsewhere = bound.legs.iter().any(|leg| Some(&leg.shard) != home);
+        match user_variables(lexed)
+            .into_iter()
+            .find(|v| self.state.pinned_variables.contains(v))
+        {
+            Some(name) if elsewhere => Err(SessionError::PinnedVariable(name)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn execute(
+        &mut self,
+        plan: &Plan,
+        bound: &Bound,
+        lexed: &Lexed<'_>,
+        class: &Classified,
+        way: Way<'_>,
+    ) -> Result<Answer, SessionError> {
+        let payload = match way.form {
+            Form::Text => Payload::Text,
+            Form::Prepared(values) => Payload::Prepared(values),
+        };
+        let assigned = if assigns_variables(class) {
+            user_variables(lexed)
+        } else {
+            BTreeSet::new()
+        };
+        let unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
+        for name in &assigned {
+            self.state.settings.unset(&SettingName::User(name.clone()));
+            self.state.pinned_variables.insert(name.clone());
+        }
+        let timeout = self.timeout(bound.is_ddl, lexed);
+        let renames = renames(plan, bound);
+        let statement = Statement {
+            role: self.role(bound),
+            is_write: bound.class.is_write(),
+            is_ddl: bound.is_ddl,
+            payload,
+            gather: &bound.gather,
+            renames: &renames,
+        };
+        self.shared.metrics.query_routes.handle(route_label(bound)).inc();
+        let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
+        run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
+        Ok(exec::execute(&mut run, &statement, &bound.legs).await?)
+    }
+
+    /// The session's things, lent to one statement.
+    pub(super) fn lend<'a>(
+        &'a mut self,
+        timeout: Duration,
+        more: More,
+        reserve: Option<&'static str>,
+        unknown: &'a [SettingName],
+    ) -> Run<'a> {
+        let status = self.status(more);
+        Run {
+            fleet: &self.shared.fleet,
+            metrics: &self.shared.metrics,
+            found_rows: found_rows(&self.client),
+            client: &mut self.client,
+            held: &mut self.state.held,
+            transaction: &mut self.state.transaction,
+            settings: &self.state.settings,
+            limits: limits_of(&self.registration.handle.kill, &self.view.options, timeout),
+            mode: self.view.options.transaction_mode,
+            status,
+            reserve,
+            leaves_counts: false,
+            unknown,
+        }
+    }
+
+    /// Opens a shard for the session, without a statement: for `WITH CONSISTENT SNAPSHOT`.
+    pub(super) async fn touch(&mut self, shard: &ShardId) -> Result<(), SessionError> {
+        let role = self.state.target.role;
+        let timeout = self.view.options.query_timeout;
+        let mut run = self.lend(timeout, More::No, None, &[]);
+        let leases = run.acquire(std::slice::from_ref(shard), role).await?;
+        run.put_back(leases);
+        Ok(())
+    }
+
+    /// The one shard that all of the session's statements go to, if there is one.
+    pub(super) fn only_shard(&self) -> Result<ShardId, SessionError> {
+        let target = &self.state.target;
+        let name = target.keyspace.as_ref().ok_or(PlanError::NoKeyspace)?;
+        let unknown = || SessionError::UnknownDatabase(name.to_string());
+        let keyspace = self.view.catalog.keyspace(name.as_str()).ok_or_else(unknown)?;
+        match (&target.shard, keyspace.shards.as_slice()) {
+            (Some(shard), _) => Ok(ShardId {
+                keyspace: name.clone(),
+                shard: shard.clone(),
+            }),
+            (None, [only]) => Ok(only.id.clone()),
+            (None, _) => Err(SessionError::Unsupported {
+                what: "a consistent snapshot over several shards",
+                hint: "choose one shard first: USE keyspace:shard",
+            }),
+        }
+    }
+
+    /// How long the statement may take to its first row: the tightest of what the configuration, the session and the
+    /// statement's own directive say.
+    fn timeout(&self, is_ddl: bool, lexed: &Lexed<'_>) -> Duration {
+        let options = &self.view.options;
+        let configured = match (is_ddl, self.state.olap) {
+            (true, _) => options.ddl_timeout,
+            (false, true) => options.olap_timeout,
+            (false, false) => options.query_timeout,
+        };
+        let directive = lexed
+            .directives()
+            .and_then(|d| d.query_timeout_ms)
+            .map(Duration::from_millis);
+        match directive.or(self.state.query_timeout) {
+            // Zero lifts the limit, as an operator's own query may ask.
+            Some(Duration::ZERO) => Duration::ZERO,
+            Some(asked) if configured.is_zero() => asked,
+            Some(asked) => asked.min(configured),
+            None => configured,
+        }
+    }
+
+    fn role(&self, bound: &Bound) -> Role {
+        if bound.class.needs_primary() {
+            Role::Primary
+        } else {
+            self.state.target.role
+        }
+    }
+
+    /// What follows an answered statement: other tables after DDL, state that is gone.
+    async fn after(&mut self, plan: &Plan, bound: &Bound, lexed: &Lexed<'_>, class: &Classified) {
+        if bound.is_ddl {
+            (self.shared.relearn)(plan.keyspace().name.clone()).await;
+            self.view = self.shared.view.load_full();
+        }
+        let _ = (lexed, class);
+    }
+}
+
+/// The user variables a statement names, lower case.
+pub(super) fn user_variables(lexed: &Lexed<'_>) -> BTreeSet<String> {
+    (0..lexed.len())
+        .filter(|at| lexed.is(*at, TokenKind::UserVariable))
+        .filter_map(|at| lexed.variable(at))
+        .map(|name| String::from_utf8_lossy(&name).to_lowercase())
+        .collect()
+}
+
+/// Whether the statement may give user variables values that the gateway cannot know.
+fn assigns_variables(class: &Classified) -> bool {
+    class.uses_user_variables
+        && matches!(
+            class.pin,
+            Some(
+                PinReason::Assignment
+                    | PinReason::SelectIntoVariable
+                    | PinReason::Call
+                    | PinReason::SqlPrepare
+                    | PinReason::Load
+            )
+        )
+}
+
+/// What state a statement leaves on its connection, in words, if any.
+fn reserve(class: &Classified) -> Option<&'static str> {
+    match class.pin? {
+        PinReason::NamedLock => Some("a named lock"),
+        PinReason::TemporaryTable => Some("a temporary table"),
+        PinReason::TableLock => Some("table locks"),
+        PinReason::Assignment | PinReason::SelectIntoVariable => Some("user variables"),
+        PinReason::SqlPrepare => Some("statements prepared by SQL"),
+        PinReason::Handler => Some("an open HANDLER"),
+        PinReason::Load => Some("variables of LOAD DATA"),
+        PinReason::Call => Some("what a procedure left"),
+        // Their state is asked for at once, see `ask_counts`.
+        PinReason::FoundRows | PinReason::LastInsertId | PinReason::SelectIntoFile | PinReason::Xa => None,
+    }
+}
+
+fn renames(plan: &Plan, bound: &Bound) -> Vec<Rename> {
+    let keyspace = plan.keyspace();
+    if keyspace
+        .shards
+        .iter()
+        .all(|s| *s.database == *keyspace.name.as_str())
+    {
+        return Vec::new();
+    }
+    let name = Bytes::copy_from_slice(keyspace.name.as_str().as_bytes());
+    bound
+        .legs
+        .iter()
+        .filter_map(|leg| {
+            keyspace
+                .shard_index(&leg.shard.shard)
+                .and_then(|i| keyspace.shards.get(i))
+        })
+        .map(|s| Rename {
+            database: Bytes::copy_from_slice(s.database.as_bytes()),
+            keyspace: name.clone(),
+        })
+        .collect()
+}
+
+fn route_label(bound: &Bound) -> &'static str {
+    use crate::plan::BoundTo;
+    match bound.to {
+        BoundTo::Any => "Any",
+        BoundTo::One => "SingleShard",
+        BoundTo::Several => "Scatter",
+        BoundTo::Every => "DDL",
+    }
+}
+
+/// Whether a statement's kind is answered by the gateway alone.
+pub(super) fn is_local(kind: StatementKind) -> bool {
+    use StatementKind as S;
+    matches!(
+        kind,
+        S::Begin(_)
+            | S::Commit { .. }
+            | S::Rollback { .. }
+            | S::RollbackTo { .. }
+            | S::Savepoint { .. }
+            | S::ReleaseSavepoint { .. }
+            | S::SetTransaction
+            | S::Set
+            | S::Use
+            | S::Kill
+            | S::Show
+    )
+}

@@ -1,0 +1,156 @@
+//! `COM_STMT_PREPARE` and `COM_STMT_EXECUTE`.
+
+use bytes::Bytes;
+use shardgate_sql::{Lexed, TokenKind, classify, lex};
+use shardgate_wire::codec::PrepareOk;
+use shardgate_wire::{ColumnDef, ColumnType};
+
+use super::planned::is_local;
+use super::query::Form;
+use super::{More, Session, SessionError};
+use crate::base::clock;
+use crate::exec::{ExecError, Rename};
+use crate::plan::BindInput;
+
+/// `ER_PS_MANY_PARAM`'s bound: the count travels in two bytes.
+const MAX_PARAMS: usize = 65_535;
+
+/// A statement's definitions as the client will see them.
+struct Described {
+    params: Vec<Bytes>,
+    columns: Vec<Bytes>,
+    warnings: u16,
+}
+
+impl Session {
+    /// Prepares a statement: asks one tablet for its columns, and keeps the text. Whichever connection runs it later
+    /// prepares it there.
+    pub(super) async fn prepare(&mut self, sql: Bytes) -> Result<(), SessionError> {
+        self.state.prepared.check_room()?;
+        let options = self.view.lex_options(self.state.sql_mode);
+        let lexed = lex(&sql, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;
+        if lexed.is_empty() {
+            return Err(SessionError::EmptyQuery);
+        }
+        if shardgate_sql::split_lexed(&lexed).len() > 1 {
+            return Err(SessionError::Syntax(
+                "a prepared statement is one statement".into(),
+            ));
+        }
+        let params = lexed
+            .tokens()
+            .iter()
+            .filter(|t| t.kind == TokenKind::Placeholder)
+            .count();
+        if params > MAX_PARAMS {
+            return Err(SessionError::TooManyParams(MAX_PARAMS));
+        }
+        let described = if is_local(classify(&lexed).kind) {
+            Described {
+                params: Vec::new(),
+                columns: Vec::new(),
+                warnings: 0,
+            }
+        } else {
+            self.describe(&sql, &lexed).await?
+        };
+        let statement_id = self.state.prepared.insert(sql.clone(), params)?;
+        let status = self.state.status();
+        let ok = PrepareOk {
+            statement_id,
+            warnings: described.warnings,
+            ..PrepareOk::default()
+        };
+        // The client counts its own placeholders; a tablet may have been shown fewer.
+        let params = if described.params.len() == params {
+            described.params
+        } else {
+            vec![unknown_param(); params]
+        };
+        self.client
+            .put_prepare_ok(ok, &params, &described.columns, status);
+        Ok(())
+    }
+
+    /// Runs a prepared statement.
+    pub(super) async fn execute_prepared(&mut self, id: u32, payload: &Bytes) -> Result<(), SessionError> {
+        let (sql, bound) = self.state.prepared.bind(id, payload)?;
+        self.statement(&sql, More::No, Form::Prepared(&bound))
+            .await
+            .map(|_| ())
+    }
+
+    /// Asks a tablet what parameters and columns a statement has.
+    async fn describe(&mut self, sql: &Bytes, lexed: &Lexed<'_>) -> Result<Described, SessionError> {
+        self.check_not_lost()?;
+        let plan = self.plan(lexed)?;
+        let facts = self.facts();
+        let held = self.held_shard();
+        let leg = plan.probe(&BindInput {
+            sql,
+            statement: lexed,
+            params: &[],
+            facts: &facts,
+            now: clock::wall(),
+            charset: &self.state.charset,
+            prefer: held.as_ref(),
+        })?;
+        let role = if plan.class().needs_primary() {
+            crate::base::Role::Primary
+        } else {
+            self.state.target.role
+        };
+        let rename = plan
+            .keyspace()
+            .shard_index(&leg.shard.shard)
+            .and_then(|i| plan.keyspace().shards.get(i))
+            .map(|shard| Rename {
+                database: Bytes::copy_from_slice(shard.database.as_bytes()),
+                keyspace: Bytes::copy_from_slice(plan.keyspace().name.as_str().as_bytes()),
+            });
+        let timeout = self.view.options.query_timeout;
+        let mut run = self.lend(timeout, More::No, None, &[]);
+        let mut leases = run.acquire(std::slice::from_ref(&leg.shard), role).await?;
+        let mut result = None;
+        if let Some(lease) = leases.first_mut() {
+            result = Some(
+                run.limits
+                    .watch(run.client, lease.conn.prepare_anew(&leg.sql))
+                    .await,
+            );
+        }
+        run.put_back(leases);
+        let shard = leg.shard;
+        let prepared = match result {
+            Some(Ok(prepared)) => prepared.map_err(|e| ExecError::tablet(shard, e))?,
+            Some(Err(interrupt)) => {
+                return Err(interrupt
+                    .into_error(shard.to_string(), "; nothing was executed")
+                    .into());
+            }
+            None => {
+                return Err(ExecError::NoTablet {
+                    shard,
+                    role: role.as_str(),
+                }
+                .into());
+            }
+        };
+        let shown = |list: Vec<Bytes>| match rename.as_ref().filter(|r| !r.is_identity()) {
+            Some(rename) => list.iter().map(|d| rename.column(d)).collect(),
+            None => list,
+        };
+        Ok(Described {
+            params: prepared.params,
+            columns: shown(prepared.columns),
+            warnings: prepared.ok.warnings,
+        })
+    }
+}
+
+/// The definition of a parameter of which nothing is known, as the servers themselves send it.
+fn unknown_param() -> Bytes {
+    let mut out = Vec::new();
+    ColumnDef::new("?", ColumnType::VarString).encode(&mut out);
+    out.into()
+}
