@@ -5,18 +5,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use shardgate_sql::Lexed;
 
-use super::catalog::Shard;
 use super::error::PlanError;
 use super::facts::SessionFacts;
 use super::insert::InsertRows;
 use super::locate::{Located, Locations};
 use super::operand::{Params, Values};
-use super::planner::{Plan, Route, Several};
+use super::planner::{Explains, Plan, Route, Several};
 use super::select::SelectShape;
 use super::splice::{Context, params_of};
 use super::statement::Span;
 use crate::base::ShardId;
 use crate::route::{GatherPlan, Leg, LegParams, Limit, Monotone, NotMonotone, StatementClass};
+use crate::topology::ShardTopology;
 
 /// The values a plan is bound to.
 #[derive(Clone, Copy)]
@@ -106,12 +106,38 @@ impl Plan {
             facts: input.facts,
             charset: input.charset,
         };
-        Binder {
+        let bound = Binder {
             plan: self,
             input,
             values,
         }
-        .bind()
+        .bind()?;
+        match self.explains {
+            Some(explains) => self.explained(bound, explains),
+            None => Ok(bound),
+        }
+    }
+}
+
+impl Plan {
+    /// Shards explain alike, so one of them is asked; what EXPLAIN runs must be whole on it.
+    fn explained(&self, mut bound: Bound, explains: Explains) -> Result<Bound, PlanError> {
+        if explains == Explains::Runs && bound.legs.len() > 1 {
+            return Err(PlanError::Unsupported {
+                what: "ANALYZE of a statement".into(),
+                keyspace: self.keyspace.name().clone(),
+                hint: "run it on one shard after `USE keyspace:shard`".into(),
+            });
+        }
+        if explains == Explains::Looks {
+            bound.class = StatementClass::Read;
+            bound.monotone = Monotone::Yes;
+        }
+        bound.legs.truncate(1);
+        bound.gather = GatherPlan::concat();
+        bound.multi_shard_write = false;
+        bound.insert_id_leg = 0;
+        Ok(bound)
     }
 }
 
@@ -141,21 +167,21 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn shard(&self, index: usize) -> Result<&Shard, PlanError> {
+    fn shard(&self, index: usize) -> Result<&ShardTopology, PlanError> {
         self.plan
             .keyspace
-            .shards
+            .shards()
             .get(index)
             .ok_or_else(|| PlanError::NoSuchShard {
-                keyspace: self.plan.keyspace.name.clone(),
+                keyspace: self.plan.keyspace.name().clone(),
                 shard: format!("number {index}"),
             })
     }
 
-    fn context<'c>(&'c self, shard: &'c Shard, scattered: bool, limit: u64) -> Context<'c> {
+    fn context<'c>(&'c self, shard: &'c ShardTopology, scattered: bool, limit: u64) -> Context<'c> {
         Context {
             scattered,
-            database: &shard.database,
+            database: shard.database(),
             facts: self.input.facts,
             now: self.input.now,
             limit,
@@ -185,7 +211,7 @@ impl Binder<'_, '_> {
         let held = self
             .input
             .prefer
-            .and_then(|id| self.plan.keyspace.shards.iter().position(|s| s.id == *id));
+            .and_then(|id| self.plan.keyspace.shards().iter().position(|s| s.id() == id));
         self.one(held.unwrap_or(0), BoundTo::Any)
     }
 
@@ -197,7 +223,7 @@ impl Binder<'_, '_> {
             &self.context(shard, false, 0),
         );
         let leg = Leg {
-            shard: shard.id.clone(),
+            shard: shard.id().clone(),
             sql,
             params: self.all_params(false),
         };
@@ -205,7 +231,7 @@ impl Binder<'_, '_> {
     }
 
     fn every(&self) -> Result<Bound, PlanError> {
-        let all = 0..self.plan.keyspace.shards.len();
+        let all = 0..self.plan.keyspace.shards().len();
         let mut bound = self.bound(self.legs(all, 0)?, BoundTo::Every);
         // DDL is its own transaction everywhere.
         bound.multi_shard_write = false;
@@ -226,7 +252,7 @@ impl Binder<'_, '_> {
             };
             common = Some(text.clone());
             legs.push(Leg {
-                shard: shard.id.clone(),
+                shard: shard.id().clone(),
                 sql: text,
                 params: params.clone(),
             });
@@ -350,7 +376,7 @@ impl Binder<'_, '_> {
             params
         };
         Ok(Leg {
-            shard: shard.id.clone(),
+            shard: shard.id().clone(),
             sql: sql.into(),
             params,
         })

@@ -137,11 +137,11 @@ pub enum PlanError {
         hint: Cow<'static, str>,
     },
     /// SG2016: the shard named by the session's target, or by a vindex, does not exist.
-    #[error("keyspace `{keyspace}` has no shard {shard}")]
+    #[error("keyspace `{keyspace}` has no such shard: {shard}; nothing was executed")]
     NoSuchShard {
         /// The keyspace.
         keyspace: KeyspaceName,
-        /// The shard, or the keyspace id that none holds.
+        /// The shard's name, or what no shard holds.
         shard: String,
     },
 }

@@ -54,6 +54,14 @@ const SCALARS: &str = " abs acos adddate addtime aes_decrypt aes_encrypt ascii a
     to_seconds trim truncate ucase uncompress uncompressed_length unhex unix_timestamp updatexml upper user utc_date \
     utc_time utc_timestamp uuid uuid_short uuid_to_bin version week weekday weekofyear weight_string yearweek ";
 
+const RANDOM: &str = " rand random_bytes sysdate uuid uuid_short ";
+
+/// Whether a function is called whose value changes from call to call.
+pub(super) fn is_random(statement: &Statement<'_>, at: usize) -> bool {
+    let text = String::from_utf8_lossy(statement.lexed.text(at)).to_ascii_lowercase();
+    statement.is(at + 1, TokenKind::LParen) && listed(RANDOM, &text)
+}
+
 fn listed(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|word| word == name)
 }

@@ -8,6 +8,7 @@ use super::catalog::Keyspace;
 use super::error::PlanError;
 use super::operand::{Operand, Values};
 use super::predicate::ColumnRef;
+use super::scope::behind_hint;
 use super::shard_set::ShardSet;
 use super::statement::{Span, Statement};
 use super::tables::Named;
@@ -38,7 +39,7 @@ pub(super) enum Source {
 impl InsertParts {
     /// Reads an INSERT or REPLACE.
     pub(super) fn parse(statement: &Statement<'_>) -> Option<Self> {
-        let mut at = 1;
+        let mut at = behind_hint(statement, statement.all().start + 1);
         while matches!(
             statement.keyword(at),
             Some(K::LowPriority | K::HighPriority | K::Delayed | K::Ignore | K::Into)
@@ -233,7 +234,7 @@ impl InsertRows {
         }
         let shard = place.and_then(|set| set.iter().next());
         shard.ok_or_else(|| PlanError::NoSuchShard {
-            keyspace: self.keyspace.name.clone(),
+            keyspace: self.keyspace.name().clone(),
             shard: "for this row".into(),
         })
     }
@@ -367,7 +368,7 @@ fn selected(statement: &Statement<'_>, keyspace: &Keyspace, at: usize) -> Result
     if items.is_empty() || items.iter().any(|i| i.star) {
         return Err(PlanError::Unsupported {
             what: "INSERT ... SELECT".into(),
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().clone(),
             hint: "select every column by name with the sharding column as a constant, or read and insert in two steps"
                 .into(),
         });
@@ -392,7 +393,7 @@ fn columns(
             .map(name)
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| PlanError::NotUnderstood {
-                keyspace: keyspace.name.clone(),
+                keyspace: keyspace.name().clone(),
                 what: "an assignment to something else than a column".into(),
             });
     }

@@ -65,7 +65,12 @@ impl Order {
         {
             self.pinned.push(key.start as u32);
             let ordinal = u16::try_from(ordinal).ok().and_then(|n| n.checked_sub(1));
-            return ordinal.map(KeyColumn::Output).ok_or(OrderError::Ordinal);
+            // A hidden column must not be what an ordinal of the client's falls on.
+            let inside = |n: &u16| usize::from(*n) < items.len() || items.iter().any(|i| i.star);
+            return ordinal
+                .filter(inside)
+                .map(KeyColumn::Output)
+                .ok_or(OrderError::Ordinal);
         }
         let wanted = ColumnRef::parse(statement, key).ok_or(OrderError::Expression)?;
         let source = match find(&wanted, items)? {

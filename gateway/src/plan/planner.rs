@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shardgate_sql::{DdlObject, Keyword as K, Lexed, StatementKind, classify};
+use shardgate_sql::{Keyword as K, Lexed, StatementKind, classify};
 
 use super::catalog::{Catalog, Keyspace};
 use super::error::PlanError;
@@ -10,12 +10,12 @@ use super::from::From;
 use super::insert::{InsertParts, InsertRows, Source};
 use super::locate::{Locations, known_table};
 use super::moment::MomentCall;
-use super::rewrite::{Rewrite, passes_untouched, renames};
-use super::scope::select_scopes;
+use super::rewrite::{Rewrite, renames};
+use super::scope::{self, select_scopes};
 use super::select::{self, BY_SHARDING_COLUMN, Refusal, SelectShape};
 use super::splice::Edits;
 use super::statement::Statement;
-use super::tables::{Named, Names, Query, is_system};
+use super::tables::{Named, Names, Query};
 use super::write::{self, WriteScope};
 use crate::base::{KeyspaceName, ShardName};
 use crate::route::StatementClass;
@@ -44,8 +44,19 @@ pub struct Plan {
     pub(super) edits: Edits,
     /// Tokens of all placeholders.
     pub(super) params: Box<[u32]>,
+    /// Whether it is the EXPLAIN of the statement planned.
+    pub(super) explains: Option<Explains>,
     /// Literals that the plan was read from, with their text: another text needs another plan.
     pub(super) pinned: Vec<(u32, Box<[u8]>)>,
+}
+
+/// What an EXPLAIN does with its statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Explains {
+    /// Shows how it would run.
+    Looks,
+    /// Runs it.
+    Runs,
 }
 
 #[derive(Clone, Debug)]
@@ -82,8 +93,43 @@ pub(super) enum Several {
     Write,
 }
 
-/// Plans a statement.
+/// Plans a statement. EXPLAIN of a statement is planned as that statement, and goes to one of its shards.
 pub fn plan(input: &PlanInput<'_>) -> Result<Plan, PlanError> {
+    let kind = classify(input.statement).kind;
+    let (start, analyze) = match kind {
+        StatementKind::Explain {
+            statement, analyze, ..
+        } => (statement, Some(analyze)),
+        _ => (0, None),
+    };
+    with_planner(input, start, |planner| {
+        let Some(analyze) = analyze else {
+            return planner.plan(kind);
+        };
+        let mut plan = match planner.statement.keyword(start) {
+            Some(K::Insert | K::Replace) => planner.insert(),
+            Some(K::Update) => planner.write(write::update_scope(planner.statement)),
+            Some(K::Delete) => planner.write(write::delete_scope(planner.statement)),
+            Some(K::For) => planner.untouched(StatementClass::Read, "EXPLAIN of a connection"),
+            _ => planner.select(),
+        }?;
+        plan.explains = Some(if analyze { Explains::Runs } else { Explains::Looks });
+        Ok(plan)
+    })
+}
+
+/// Plans a statement that every shard answers alike, such as SHOW and DESCRIBE of a table: one shard is asked.
+pub fn plan_for_any_shard(input: &PlanInput<'_>) -> Result<Plan, PlanError> {
+    #[allow(clippy::redundant_closure_for_method_calls)]
+    // the method itself is not general over the lifetimes
+    with_planner(input, 0, |planner| planner.any_shard())
+}
+
+fn with_planner(
+    input: &PlanInput<'_>,
+    start: usize,
+    make: impl FnOnce(&Planner<'_, '_>) -> Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
     let session = match input.keyspace {
         Some(name) => {
             let unknown = || PlanError::UnknownKeyspace(name.to_string());
@@ -91,32 +137,30 @@ pub fn plan(input: &PlanInput<'_>) -> Result<Plan, PlanError> {
         }
         None => None,
     };
-    let kind = classify(input.statement).kind;
-    let Ok(statement) = Statement::new(input.statement) else {
+    let Ok(statement) = Statement::new(input.statement, start) else {
         return Err(PlanError::NotUnderstood {
-            keyspace: session.ok_or(PlanError::NoKeyspace)?.name.clone(),
+            keyspace: session.ok_or(PlanError::NoKeyspace)?.name().clone(),
             what: "its parentheses do not match".into(),
         });
     };
-    Planner {
+    make(&Planner {
         input,
         statement: &statement,
         session,
-    }
-    .plan(kind)
+    })
 }
 
-struct Planner<'p, 'a> {
-    input: &'p PlanInput<'a>,
-    statement: &'p Statement<'a>,
-    session: Option<&'p Arc<Keyspace>>,
+pub(super) struct Planner<'p, 'a> {
+    pub(super) input: &'p PlanInput<'a>,
+    pub(super) statement: &'p Statement<'a>,
+    pub(super) session: Option<&'p Arc<Keyspace>>,
 }
 
 /// Why a statement is not read any further; it may still pass untouched to a given shard.
-type Why = &'static str;
+pub(super) type Why = &'static str;
 
 impl Planner<'_, '_> {
-    fn plan(&self, kind: StatementKind) -> Result<Plan, PlanError> {
+    pub(super) fn plan(&self, kind: StatementKind) -> Result<Plan, PlanError> {
         match kind {
             StatementKind::Select | StatementKind::Do => self.select(),
             StatementKind::Insert | StatementKind::Replace => self.insert(),
@@ -125,9 +169,7 @@ impl Planner<'_, '_> {
             StatementKind::Ddl {
                 object, temporary, ..
             } => self.ddl(object, temporary),
-            StatementKind::Show | StatementKind::Describe { .. } | StatementKind::Explain { .. } => {
-                self.untouched(StatementClass::Read, "it is not about rows")
-            }
+            StatementKind::Show | StatementKind::Describe { .. } => self.any_shard(),
             _ => self.untouched(StatementClass::Write, "this kind of statement cannot be routed"),
         }
     }
@@ -332,120 +374,36 @@ impl Planner<'_, '_> {
         select::odd_calls(self.statement, queries, values)
     }
 
-    fn ddl(&self, object: DdlObject, temporary: bool) -> Result<Plan, PlanError> {
-        let keyspace = self.ddl_keyspace()?;
-        let given = self.given(&keyspace)?;
-        if object == DdlObject::Database {
-            return Err(Self::not_understood(
-                &keyspace,
-                "databases belong to the configuration",
-            ));
-        }
-        let stored = matches!(object, DdlObject::View | DdlObject::Routine | DdlObject::Other);
-        if stored && renames(&keyspace) && self.statement.all().any(|at| self.is_keyspace_at(at)) {
-            return Err(Self::not_understood(
-                &keyspace,
-                "a qualified name inside a stored definition",
-            ));
-        }
-        if given.is_none()
-            && (temporary
-                || self
-                    .statement
-                    .all()
-                    .any(|at| self.statement.is_keyword(at, K::Select)))
-        {
-            return Err(Self::not_understood(
-                &keyspace,
-                "a temporary table, a view or CREATE ... SELECT",
-            ));
-        }
-        let mut edits = Edits::default();
-        Rewrite {
-            statement: self.statement,
-            edits: &mut edits,
-        }
-        .every_qualifier(&keyspace);
-        let route = given.map_or(Route::Every, Route::Shard);
-        Ok(self.plan_of(&keyspace, StatementClass::Write, route, edits, true))
-    }
-
-    /// The keyspace that DDL is about: the one it names, else the session's.
-    fn ddl_keyspace(&self) -> Result<Arc<Keyspace>, PlanError> {
-        let mut found: Option<&Arc<Keyspace>> = None;
-        for at in self.statement.all().filter(|at| self.is_qualifier(*at)) {
-            let name = self.statement.name(at).unwrap_or_default();
-            let Some(keyspace) = self.input.catalog.keyspace(&name) else {
-                continue;
-            };
-            match found {
-                Some(other) if other.name != keyspace.name => {
-                    return Err(PlanError::CrossKeyspace(
-                        other.name.clone(),
-                        keyspace.name.clone(),
-                    ));
-                }
-                _ => found = Some(keyspace),
-            }
-        }
-        found.or(self.session).cloned().ok_or(PlanError::NoKeyspace)
-    }
-
-    fn is_qualifier(&self, at: usize) -> bool {
-        let dot = shardgate_sql::TokenKind::Dot;
-        self.statement.is(at + 1, dot) && !(at > 0 && self.statement.is(at - 1, dot))
-    }
-
-    fn is_keyspace_at(&self, at: usize) -> bool {
-        self.is_qualifier(at)
-            && self
-                .statement
-                .name(at)
-                .is_some_and(|n| self.input.catalog.keyspace(&n).is_some())
-    }
-
-    /// A statement that is not understood passes as it is where one shard is given and nothing in it needs a change.
-    fn untouched(&self, class: StatementClass, why: Why) -> Result<Plan, PlanError> {
-        let keyspace = self.session.ok_or(PlanError::NoKeyspace)?;
-        let Some(shard) = self.given(keyspace)? else {
-            return Err(Self::not_understood(keyspace, why));
-        };
-        let is_keyspace = |name: &str| self.input.catalog.keyspace(name).is_some() && !is_system(name);
-        passes_untouched(self.statement, is_keyspace, keyspace).map_err(|_| {
-            Self::not_understood(keyspace, "a qualified name in a statement that is not understood")
-        })?;
-        Ok(self.plan_of(keyspace, class, Route::Shard(shard), Edits::default(), false))
-    }
-
-    fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {
+    pub(super) fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {
         PlanError::NotUnderstood {
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().clone(),
             what: what.into(),
         }
     }
 
     /// The one shard that runs everything: an unsharded keyspace's, or the session's target.
-    fn given(&self, keyspace: &Keyspace) -> Result<Option<usize>, PlanError> {
+    pub(super) fn given(&self, keyspace: &Keyspace) -> Result<Option<usize>, PlanError> {
         let missing = |shard: String| PlanError::NoSuchShard {
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().clone(),
             shard,
         };
         if let (Some(shard), Some(session)) = (self.input.shard, self.input.keyspace)
-            && *session == keyspace.name
+            && session == keyspace.name()
         {
             return keyspace
-                .shard_index(shard)
+                .topology
+                .index_of(shard.as_str())
                 .map(Some)
                 .ok_or_else(|| missing(format!("`{shard}`")));
         }
-        if keyspace.shards.is_empty() {
+        if keyspace.shards().is_empty() {
             return Err(missing("at all".into()));
         }
         Ok((!keyspace.is_sharded()).then_some(0))
     }
 
     /// All scopes with their FROM clauses: the statement's own first if it has one, then every SELECT.
-    fn queries(&self, own: Option<super::scope::Scope>) -> Result<Vec<Query>, Why> {
+    fn queries(&self, own: Option<scope::Scope>) -> Result<Vec<Query>, Why> {
         let shift = usize::from(own.is_some());
         let mut scopes: Vec<_> = own.into_iter().collect();
         for mut scope in select_scopes(self.statement) {
@@ -455,7 +413,10 @@ impl Planner<'_, '_> {
             };
             scopes.push(scope);
         }
-        let query = |scope: super::scope::Scope| {
+        if !scope::all_read(self.statement, &scopes) {
+            return Err("a FROM or JOIN outside of any query that is understood");
+        }
+        let query = |scope: scope::Scope| {
             let from = From::parse(self.statement, &scope.from).map_err(|_| "its FROM clause")?;
             Ok(Query { scope, from })
         };
@@ -507,7 +468,7 @@ impl Planner<'_, '_> {
         plan
     }
 
-    fn plan_of(
+    pub(super) fn plan_of(
         &self,
         keyspace: &Arc<Keyspace>,
         class: StatementClass,
@@ -524,6 +485,7 @@ impl Planner<'_, '_> {
             edits,
             params,
             pinned: Vec::new(),
+            explains: None,
         }
     }
 }
@@ -553,7 +515,7 @@ impl<'m> Made<'m> {
 fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
     PlanError::Unsupported {
         what: refusal.what,
-        keyspace: keyspace.name.clone(),
+        keyspace: keyspace.name().clone(),
         hint: refusal.hint.into(),
     }
 }
@@ -573,7 +535,7 @@ fn apart(keyspace: &Keyspace, locations: &Locations, what: &'static str) -> Plan
     );
     PlanError::NotOneShard {
         what,
-        keyspace: keyspace.name.clone(),
+        keyspace: keyspace.name().clone(),
         hint: hint.into(),
     }
 }

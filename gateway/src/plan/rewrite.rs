@@ -124,15 +124,15 @@ impl Rewrite<'_, '_> {
 /// Whether a shard's database has another name than the keyspace.
 pub(super) fn renames(keyspace: &Keyspace) -> bool {
     keyspace
-        .shards
+        .shards()
         .iter()
-        .any(|s| *s.database != *keyspace.name.as_str())
+        .any(|s| s.database() != keyspace.name().as_str())
 }
 
 fn is_name(statement: &Statement<'_>, at: usize, keyspace: &Keyspace) -> bool {
     statement
         .name(at)
-        .is_some_and(|name| name == keyspace.name.as_str())
+        .is_some_and(|name| name == keyspace.name().as_str())
 }
 
 /// Checks a statement that was not understood: it may pass untouched only if it names no keyspace.
@@ -146,7 +146,7 @@ pub(super) fn passes_untouched(
         .filter_map(|at| statement.name(at))
         .filter(|name| is_keyspace(name))
     {
-        if name != own.name.as_str() || renames(own) {
+        if name != own.name().as_str() || renames(own) {
             return Err(Inexact::Qualifier);
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Scope {
     /// Select list, or an UPDATE's SET list.
     pub(super) items: Span,
     pub(super) from: Span,
+    /// The FROM keyword, if it has one.
+    pub(super) from_at: Option<usize>,
     pub(super) where_: Option<Span>,
     pub(super) order: Option<Span>,
     pub(super) limit: Option<Span>,
@@ -67,13 +69,18 @@ fn select_scope(statement: &Statement<'_>, select: usize, parent: Option<usize>)
         parent,
         ..Scope::default()
     };
-    let mut start = select + 1;
+    let mut start = behind_hint(statement, select + 1);
     while let Some(next) = modifier(statement, start, &mut scope.marks) {
         start = next;
     }
     scope.marks.set_operation = preceded_by_set_operation(statement, select);
     scope.span = select..scan(statement, &mut scope, Clause::Items, start);
     scope
+}
+
+/// Steps over `/*+ ... */`, which stands right behind the verb.
+pub(super) fn behind_hint(statement: &Statement<'_>, at: usize) -> usize {
+    at + usize::from(statement.is(at, TokenKind::Hint))
 }
 
 /// Steps over one word between SELECT and its list.
@@ -149,7 +156,10 @@ fn boundary(statement: &Statement<'_>, scope: &mut Scope, clause: Clause, at: us
         return Boundary::None;
     };
     match keyword {
-        K::From => Boundary::Clause(Clause::From, 1),
+        K::From => {
+            scope.from_at = Some(at);
+            Boundary::Clause(Clause::From, 1)
+        }
         K::Where => Boundary::Clause(Clause::Where, 1),
         K::Group => other(|m| m.group_by = true),
         K::Having => other(|m| m.having = true),
@@ -227,4 +237,37 @@ fn is_quantifier(statement: &Statement<'_>, at: usize) -> bool {
 /// Reads clauses from an UPDATE's SET list on, and returns the scope's end. The FROM that UPDATE does not have is kept.
 pub(super) fn scan_items(statement: &Statement<'_>, scope: &mut Scope, items: usize) -> usize {
     scan(statement, scope, Clause::Items, items)
+}
+
+/// Whether every FROM and JOIN of a statement belongs to a scope that was read, so that no table is overlooked. FROM
+/// also stands inside a few functions: `TRIM(x FROM y)`.
+pub(super) fn all_read(statement: &Statement<'_>, scopes: &[Scope]) -> bool {
+    let in_from = |at: usize| scopes.iter().any(|s| s.from.contains(&at));
+    let begins = |at: usize| scopes.iter().any(|s| s.from_at == Some(at));
+    let mut open = Vec::new();
+    for at in statement.all() {
+        if statement.close(at).is_some() {
+            open.push(at);
+        } else if statement.is(at, TokenKind::RParen) {
+            open.pop();
+        }
+        let function = |open: &usize| {
+            let name = open
+                .checked_sub(1)
+                .map(|at| statement.lexed.text(at))
+                .unwrap_or_default();
+            ["extract", "trim", "substring", "substr", "mid"]
+                .iter()
+                .any(|f| name.eq_ignore_ascii_case(f.as_bytes()))
+        };
+        let read = match statement.keyword(at) {
+            Some(K::From) => begins(at) || open.last().is_some_and(function),
+            Some(K::Join) => in_from(at),
+            _ => true,
+        };
+        if !read {
+            return false;
+        }
+    }
+    true
 }

@@ -118,6 +118,12 @@ pub(super) fn nothing_odd(statement: &Statement<'_>, queries: &[Query]) -> Resul
                 "use SET, or compute it in the application",
             );
         }
+        if owner(queries, at).is_some_and(|q| q > 0) && functions::is_random(statement, at) {
+            return refuse(
+                "a random function inside a subquery",
+                "each shard would draw its own value",
+            );
+        }
         if matches!(
             statement.keyword(at),
             Some(K::Union | K::Except | K::Intersect | K::With)

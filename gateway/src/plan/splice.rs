@@ -123,9 +123,13 @@ impl Edits {
             .any(|e| matches!(e.what, What::Database | What::DatabaseText))
     }
 
-    /// Whether a token is replaced.
+    /// Whether a token is replaced. Edits never overlap, so only the last one that begins at or before it can cover it.
     pub(super) fn replaces(&self, token: usize, scattered: bool) -> bool {
-        self.active(scattered).any(|e| e.tokens.contains(&token))
+        let behind = self.edits.partition_point(|e| e.tokens.start <= token);
+        let before = self.edits.get(..behind).unwrap_or_default().iter().rev();
+        let mut covering =
+            before.take_while(|e| e.tokens.start == token || e.tokens.end > token || e.tokens.is_empty());
+        covering.any(|e| e.tokens.contains(&token) && (e.when == When::Always || scattered))
     }
 
     pub(super) fn is_empty(&self, scattered: bool) -> bool {
@@ -154,9 +158,14 @@ impl Edits {
             out.extend_from_slice(lexed.src().get(range).unwrap_or_default());
         };
         let mut at = bytes.start;
-        for edit in self.active(context.scattered) {
+        let from = self.edits.partition_point(|e| e.bytes(lexed).start < bytes.start);
+        let edits = self.edits.get(from..).unwrap_or_default().iter();
+        for edit in edits.filter(|e| e.when == When::Always || context.scattered) {
             let place = edit.bytes(lexed);
-            if place.start < at || place.end > bytes.end {
+            if place.end > bytes.end {
+                break;
+            }
+            if place.start < at {
                 continue;
             }
             copy(at..place.start, out);

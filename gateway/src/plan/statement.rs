@@ -23,7 +23,9 @@ pub(super) struct Statement<'a> {
     close: Vec<u32>,
     /// Token indices of the placeholders.
     params: Vec<u32>,
-    /// Tokens without trailing semicolons.
+    /// Its first token: behind EXPLAIN, where that is in front.
+    start: usize,
+    /// Behind its last token: without trailing semicolons.
     end: usize,
 }
 
@@ -32,7 +34,8 @@ pub(super) struct Statement<'a> {
 pub(super) struct Unbalanced;
 
 impl<'a> Statement<'a> {
-    pub(super) fn new(lexed: &'a Lexed<'a>) -> Result<Self, Unbalanced> {
+    /// The statement that begins at token `start`.
+    pub(super) fn new(lexed: &'a Lexed<'a>, start: usize) -> Result<Self, Unbalanced> {
         let mut close = vec![NONE; lexed.len()];
         let (mut open, mut params) = (Vec::new(), Vec::new());
         for (at, token) in lexed.tokens().iter().enumerate() {
@@ -59,13 +62,14 @@ impl<'a> Statement<'a> {
             lexed,
             close,
             params,
-            end: lexed.len() - trailing,
+            start,
+            end: (lexed.len() - trailing).max(start),
         })
     }
 
-    /// All tokens but trailing semicolons.
+    /// All its tokens but trailing semicolons.
     pub(super) fn all(&self) -> Span {
-        0..self.end
+        self.start..self.end
     }
 
     pub(super) fn is(&self, at: usize, kind: TokenKind) -> bool {

@@ -6,7 +6,7 @@ use super::catalog::Keyspace;
 use super::error::PlanError;
 use super::from::From;
 use super::predicate::ColumnRef;
-use super::scope::{Scope, scan_clauses, scan_items};
+use super::scope::{Scope, behind_hint, scan_clauses, scan_items};
 use super::statement::{Span, Statement};
 use super::tables::{FactorKind, Names, Query};
 use crate::schema::{Routing, Table};
@@ -20,7 +20,7 @@ pub(super) struct WriteScope {
 /// Reads `UPDATE references SET ...`.
 pub(super) fn update_scope(statement: &Statement<'_>) -> Option<WriteScope> {
     let start = verb(statement, K::Update)?;
-    let mut at = start + 1;
+    let mut at = behind_hint(statement, start + 1);
     while matches!(statement.keyword(at), Some(K::LowPriority | K::Ignore)) {
         at += 1;
     }
@@ -39,14 +39,17 @@ pub(super) fn update_scope(statement: &Statement<'_>) -> Option<WriteScope> {
 /// Reads `DELETE FROM t ...`, `DELETE a, b FROM references ...`, `DELETE FROM a, b USING references ...`.
 pub(super) fn delete_scope(statement: &Statement<'_>) -> Option<WriteScope> {
     let start = verb(statement, K::Delete)?;
-    let mut at = start + 1;
+    let mut at = behind_hint(statement, start + 1);
     while matches!(statement.keyword(at), Some(K::LowPriority | K::Ignore | K::Quick)) {
         at += 1;
     }
     let from = statement
         .flat(at..statement.all().end)
         .find(|t| statement.is_keyword(*t, K::From))?;
-    let mut scope = Scope::default();
+    let mut scope = Scope {
+        from_at: Some(from),
+        ..Scope::default()
+    };
     let end = scan_clauses(statement, &mut scope, from + 1);
     scope.span = start..end;
     let mut targets = at..from;
@@ -99,7 +102,7 @@ pub(super) fn keeps_sharding_columns(
         let Some(column) = column else {
             let what = "an assignment to something else than a column".into();
             return Err(PlanError::NotUnderstood {
-                keyspace: keyspace.name.clone(),
+                keyspace: keyspace.name().clone(),
                 what,
             });
         };
@@ -145,7 +148,7 @@ pub(super) fn refuse_reference(keyspace: &Keyspace, table: &Table) -> Result<(),
     match table.routing {
         Routing::Reference { .. } => Err(PlanError::Unsupported {
             what: format!("writing to reference table `{}`", table.name).into(),
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().clone(),
             hint: "write it on each shard after `USE keyspace:shard`".into(),
         }),
         Routing::Sharded(_) | Routing::Pinned(_) | Routing::Unsharded | Routing::Unknown => Ok(()),

@@ -1,5 +1,7 @@
 //! Plans bound again to other statements of the same fingerprint, the cache, and their description.
 
+use shardgate_sql::Fingerprint;
+
 use super::*;
 
 fn planned(sql: &Bytes) -> (Arc<Catalog>, Plan) {
@@ -72,14 +74,14 @@ fn a_plan_read_from_an_ordinal_fits_no_other() {
     assert!(!fits(b"SELECT id, k FROM t ORDER BY 2"));
 }
 
-fn key(n: u8) -> PlanKey {
+fn key(n: usize) -> PlanKey {
+    let sql = format!("SELECT c{n} FROM t");
     PlanKey {
-        fingerprint: Arc::from([n]),
-        literals: Box::default(),
+        fingerprint: Fingerprint::of(&lex(sql.as_bytes(), &LexOptions::default()).unwrap()),
         keyspace: None,
         shard: None,
         sql_mode: SqlMode::default(),
-        version: 1,
+        version: (1, 1),
     }
 }
 

@@ -20,8 +20,10 @@ use shardgate_sql::{LexOptions, SqlMode, lex};
 
 use super::*;
 use crate::base::{GatewayError, KeyRange, KeyspaceName, ShardId, ShardName};
+use crate::config::{self, Division};
 use crate::route::LegParams;
 use crate::schema::{ColumnInfo, DatabaseSchema, KeyspaceSchema, TableInfo, VSchema};
+use crate::topology::KeyspaceTopology;
 use crate::vindex::{Collation, ColumnType, IntWidth, ModuloCut, NamedCut, StringKind, Value};
 
 const TABLES: &str = r#"{
@@ -103,55 +105,71 @@ fn learned() -> DatabaseSchema {
     }
 }
 
-fn named_keyspace(name: &str, database: impl Fn(usize) -> String) -> Keyspace {
-    let shards: Vec<ShardName> = (0..4).map(|i| ShardName::from(format!("s{i}"))).collect();
-    let cut = NamedCut::Modulo(ModuloCut::new(shards.clone()).unwrap());
-    let vschema = VSchema::parse(&TABLES.replace("KIND", "modulo"), Some(&cut)).unwrap();
-    let schema = KeyspaceSchema::new(name.into(), Some(&vschema), None, &learned());
-    let shard = |(i, shard): (usize, ShardName)| Shard {
-        id: ShardId::new(name, shard),
-        range: None,
-        database: database(i).into(),
+fn keyspace(
+    name: &str,
+    division: Division,
+    vschema: Option<&VSchema>,
+    shards: Vec<config::Shard>,
+) -> Keyspace {
+    let learned = if vschema.is_some() {
+        learned()
+    } else {
+        DatabaseSchema::default()
+    };
+    let configured = config::Keyspace {
+        name: name.into(),
+        division,
+        vschema: vschema.cloned(),
+        shards,
     };
     Keyspace {
-        name: name.into(),
-        schema: schema.into(),
-        shards: shards.into_iter().enumerate().map(shard).collect(),
+        schema: KeyspaceSchema::new(name.into(), vschema, None, &learned).into(),
+        topology: KeyspaceTopology::new(&configured).unwrap().into(),
     }
+}
+
+fn shard(name: &str, range: Option<&str>, database: String) -> config::Shard {
+    config::Shard {
+        name: name.into(),
+        range: range.map(|r| KeyRange::parse(r).unwrap()),
+        database,
+        tablets: Vec::new(),
+    }
+}
+
+fn named_keyspace(name: &str, database: impl Fn(usize) -> String) -> Keyspace {
+    let names: Vec<ShardName> = (0..4).map(|i| ShardName::from(format!("s{i}"))).collect();
+    let cut = NamedCut::Modulo(ModuloCut::new(names.clone()).unwrap());
+    let vschema = VSchema::parse(&TABLES.replace("KIND", "modulo"), Some(&cut)).unwrap();
+    let shards = names
+        .iter()
+        .enumerate()
+        .map(|(i, n)| shard(n.as_str(), None, database(i)));
+    let division = Division::Named {
+        column: "customer_id".into(),
+        cut,
+    };
+    keyspace(name, division, Some(&vschema), shards.collect())
 }
 
 fn range_keyspace() -> Keyspace {
     let vschema = VSchema::parse(&TABLES.replace("KIND", "hash"), None).unwrap();
-    let schema = KeyspaceSchema::new("ranges".into(), Some(&vschema), None, &learned());
-    let shard = |range: &str| Shard {
-        id: ShardId::new("ranges", range),
-        range: Some(KeyRange::parse(range).unwrap()),
-        database: "ranges".into(),
-    };
-    Keyspace {
-        name: "ranges".into(),
-        schema: schema.into(),
-        shards: ["-40", "40-80", "80-c0", "c0-"].map(shard).into(),
-    }
+    let shards = ["-40", "40-80", "80-c0", "c0-"].map(|r| shard(r, Some(r), "ranges".into()));
+    keyspace("ranges", Division::KeyRanges, Some(&vschema), shards.into())
 }
 
 fn unsharded(name: &str, database: &str) -> Keyspace {
-    let schema = KeyspaceSchema::new(name.into(), None, None, &DatabaseSchema::default());
-    let shard = Shard {
-        id: ShardId::new(name, "-"),
-        range: None,
-        database: database.into(),
-    };
-    Keyspace {
-        name: name.into(),
-        schema: schema.into(),
-        shards: vec![shard],
-    }
+    keyspace(
+        name,
+        Division::Unsharded,
+        None,
+        vec![shard("-", None, database.into())],
+    )
 }
 
 fn catalog() -> Catalog {
-    Catalog::new(
-        1,
+    Catalog::of(
+        (1, 1),
         [
             named_keyspace("shop", |_| "shop".into()),
             named_keyspace("mall", |i| format!("mall_{i:02}")),

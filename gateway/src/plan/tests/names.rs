@@ -121,3 +121,20 @@ fn any_shard_is_the_one_the_session_already_holds() {
     });
     assert_eq!(bound.unwrap().legs[0].shard, held);
 }
+
+#[test]
+fn what_every_shard_answers_alike_goes_to_one() {
+    check(
+        &session("shop"),
+        &[
+            ("SHOW COLUMNS FROM t", "any"),
+            ("SHOW CREATE TABLE ranges.t", "any"),
+            ("DESCRIBE t", "any"),
+        ],
+    );
+    assert_eq!(session("mall").legs("DESC mall.t"), ["s0: DESC `mall_00`.t"]);
+    assert_eq!(
+        session("shop").target("s3").legs("SHOW TABLES"),
+        ["s3: SHOW TABLES"]
+    );
+}

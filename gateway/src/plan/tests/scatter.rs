@@ -228,7 +228,16 @@ fn what_cannot_be_gathered_exactly_says_so_with_a_hint() {
     for (sql, what) in [
         ("SELECT DISTINCT k FROM t", "SELECT DISTINCT"),
         ("SELECT k, COUNT(*) FROM t GROUP BY k", "GROUP BY"),
+        (
+            "SELECT /*+ NO_INDEX_MERGE(t) */ DISTINCT k FROM t",
+            "SELECT DISTINCT",
+        ),
         ("SELECT k FROM t HAVING k > 3", "HAVING"),
+        ("SELECT g FROM t ORDER BY 2, k", "ORDER BY this ordinal"),
+        (
+            "SELECT (SELECT RAND()) r FROM t",
+            "a random function inside a subquery",
+        ),
         ("SELECT COUNT(*), g FROM t", "aggregates next to other columns"),
         ("SELECT COUNT(*) + 1 FROM t", "an expression over aggregates"),
         ("SELECT IFNULL(SUM(v), 0) FROM t", "an expression over aggregates"),
@@ -296,6 +305,10 @@ fn known_functions_of_a_row_may_scatter() {
                 ALL,
             ),
             ("SELECT * FROM t PARTITION (p0, p1) AS x WHERE x.k = 1", ALL),
+            (
+                "SELECT STRAIGHT_JOIN SUBSTRING(g FROM 2), TRIM(BOTH 'x' FROM g), EXTRACT(DAY FROM g) FROM t",
+                ALL,
+            ),
             ("SELECT DATE_ADD(NOW(), INTERVAL 1 DAY) FROM t", ALL),
             (
                 "SELECT (SELECT SUM(o.total) FROM orders o WHERE o.customer_id = c.id) s FROM customers c",
@@ -307,5 +320,42 @@ fn known_functions_of_a_row_may_scatter() {
                 UNSUPPORTED,
             ),
         ],
+    );
+}
+
+/// A shard shows how it would run its part; all shards' parts are alike.
+#[test]
+fn explain_goes_to_one_shard_of_its_statement() {
+    let s = session("shop");
+    for (sql, leg) in [
+        (
+            "EXPLAIN SELECT * FROM t WHERE id = 6",
+            "s2: EXPLAIN SELECT * FROM t WHERE id = 6",
+        ),
+        (
+            "EXPLAIN SELECT g FROM t ORDER BY k",
+            "s0: EXPLAIN SELECT g, k AS __sg_key_0 FROM t ORDER BY k",
+        ),
+        (
+            "DESC DELETE FROM t WHERE id IN (2, 3)",
+            "s2: DESC DELETE FROM t WHERE id IN (2, 3)",
+        ),
+        (
+            "EXPLAIN INSERT INTO t (id) VALUES (3)",
+            "s3: EXPLAIN INSERT INTO t (id) VALUES (3)",
+        ),
+    ] {
+        assert_eq!(s.legs(sql), [leg]);
+        let bound = s.bind(sql).unwrap();
+        assert!(bound.gather.is_relay() && !bound.class.is_write());
+    }
+    assert_eq!(s.shards("EXPLAIN SELECT k FROM t GROUP BY k"), UNSUPPORTED);
+    assert_eq!(s.shards("ANALYZE SELECT * FROM t"), UNSUPPORTED);
+    assert_eq!(s.shards("ANALYZE UPDATE t SET v = 1 WHERE id = 1"), "s1");
+    assert!(
+        s.bind("ANALYZE UPDATE t SET v = 1 WHERE id = 1")
+            .unwrap()
+            .class
+            .is_write()
     );
 }

@@ -178,3 +178,29 @@ fn locking_reads_are_known_as_such() {
     );
     assert_eq!(class("SELECT * FROM t"), StatementClass::Read);
 }
+
+/// The work must grow with the statement, not with its square.
+#[test]
+fn large_inserts_are_divided_in_linear_time() {
+    use std::fmt::Write;
+    let mut sql = String::from("INSERT INTO t (id, k, v) VALUES ");
+    for id in 0..30_000 {
+        write!(
+            sql,
+            "{}({id}, ?, LAST_INSERT_ID())",
+            if id == 0 { "" } else { "," }
+        )
+        .unwrap();
+    }
+    let s = session("shop").params(std::iter::repeat_n(Value::Int(1), 30_000));
+    let bound = s.bind(&sql).unwrap();
+    let kept: usize = bound
+        .legs
+        .iter()
+        .map(|l| match &l.params {
+            LegParams::List(list) => list.len(),
+            LegParams::All => 0,
+        })
+        .sum();
+    assert_eq!((bound.legs.len(), kept), (4, 30_000));
+}
