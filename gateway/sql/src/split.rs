@@ -47,7 +47,9 @@ fn holds_statements(lexed: &Lexed<'_>, first: usize) -> bool {
     match lexed.keyword(first) {
         Some(K::Create | K::Alter) => {}
         Some(K::Begin) => return lexed.is_keyword(first + 1, K::Not),
-        _ => return false,
+        Some(K::If | K::Case | K::While | K::Loop | K::Repeat | K::For | K::Declare) => return true,
+        // `label: BEGIN NOT ATOMIC ...`
+        _ => return lexed.is(first + 1, TokenKind::Colon),
     }
     // `CREATE OR REPLACE DEFINER = 'a'@'b' AGGREGATE FUNCTION`: the kind of object comes within a few words.
     for at in first + 1..(first + 16).min(lexed.len()) {
@@ -97,6 +99,8 @@ mod tests {
         assert_eq!(split(body), [body]);
         assert_eq!(split("CREATE TABLE a (trigger_id INT); SELECT 1").len(), 2);
         assert_eq!(split("BEGIN NOT ATOMIC SELECT 1; END").len(), 1);
+        assert_eq!(split("l: BEGIN NOT ATOMIC SELECT 1; END; SELECT 2").len(), 1);
+        assert_eq!(split("IF 1 THEN SELECT 1; END IF").len(), 1);
         assert_eq!(split("BEGIN; SELECT 1; COMMIT").len(), 3);
     }
 

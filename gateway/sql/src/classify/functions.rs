@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::keyword::Keyword;
 use crate::lexed::Lexed;
+use crate::mode::Flavor;
 use crate::token::TokenKind;
 
 /// One such call.
@@ -70,7 +71,7 @@ pub enum SessionFunction {
     Sleep,
     /// `BENCHMARK`
     Benchmark,
-    /// `NEXTVAL`, `LASTVAL`, `SETVAL`
+    /// `NEXTVAL`, `LASTVAL`, `SETVAL`, `NEXT VALUE FOR name`, `PREVIOUS VALUE FOR name`
     Sequence,
 }
 
@@ -129,7 +130,11 @@ pub(super) fn find(lexed: &Lexed<'_>) -> SmallVec<[FunctionCall; 2]> {
             TokenKind::Word if at == 0 || !lexed.is(at - 1, TokenKind::Dot) => {
                 let calls_it = lexed.is(at + 1, TokenKind::LParen);
                 let by_name = || by_name(lexed.text(at)).filter(|_| calls_it);
-                if let Some(function) = token.keyword.and_then(bare).or_else(by_name) {
+                if let Some(function) = token
+                    .keyword
+                    .and_then(|keyword| bare(lexed, at, keyword))
+                    .or_else(by_name)
+                {
                     called = calls_it.then_some(calls.len());
                     // Until it is closed, a call goes on to the end.
                     let end = if calls_it { lexed.len() } else { at + 1 };
@@ -146,8 +151,8 @@ pub(super) fn find(lexed: &Lexed<'_>) -> SmallVec<[FunctionCall; 2]> {
     calls
 }
 
-/// Functions that need no parentheses. All their names are reserved, but for the last.
-fn bare(keyword: Keyword) -> Option<SessionFunction> {
+/// Functions that need no parentheses.
+fn bare(lexed: &Lexed<'_>, at: usize, keyword: Keyword) -> Option<SessionFunction> {
     use Keyword as K;
     use SessionFunction as F;
     Some(match keyword {
@@ -158,7 +163,15 @@ fn bare(keyword: Keyword) -> Option<SessionFunction> {
         K::UtcTime => F::UtcTime,
         K::UtcTimestamp => F::UtcTimestamp,
         K::CurrentUser => F::CurrentUser,
-        K::CurrentRole => F::CurrentRole,
+        // Not reserved on MySQL, where without parentheses it is a column.
+        K::CurrentRole
+            if lexed.options().flavor == Flavor::MariaDb || lexed.is(at + 1, TokenKind::LParen) =>
+        {
+            F::CurrentRole
+        }
+        K::Next | K::Previous if lexed.is_keyword(at + 1, K::Value) && lexed.is_keyword(at + 2, K::For) => {
+            F::Sequence
+        }
         _ => return None,
     })
 }

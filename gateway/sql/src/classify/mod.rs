@@ -4,6 +4,7 @@
 //! a transaction, or as something that ties the session to one server. Where tokens cannot decide, the answer errs
 //! to the careful side (a write, a pin).
 
+mod find;
 mod functions;
 mod kind;
 
@@ -76,7 +77,7 @@ pub enum PinReason {
 
 /// Classifies a statement.
 pub fn classify(lexed: &Lexed<'_>) -> Classified {
-    let kind = kind::find(lexed);
+    let kind = find::kind(lexed);
     let mut found = Classified {
         kind,
         is_write: kind.is_write(),

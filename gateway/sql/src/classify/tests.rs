@@ -297,6 +297,17 @@ fn functions_of_session_and_moment_are_found_with_their_tokens() {
     );
     assert_eq!(found("SELECT database, t.now, db.now(), `rand`() FROM t"), []);
     assert_eq!(found("SELECT UUID("), [(F::Uuid, 1..3, false)]);
+    assert_eq!(found("SELECT NEXT VALUE FOR s"), [(F::Sequence, 1..2, false)]);
+    assert_eq!(found("SELECT CURRENT_ROLE"), [(F::CurrentRole, 1..2, false)]);
+    let mysql = LexOptions {
+        flavor: crate::Flavor::MySql,
+        ..LexOptions::default()
+    };
+    assert!(
+        classify(&lex(b"SELECT current_role FROM t", &mysql).unwrap())
+            .functions
+            .is_empty()
+    );
     assert!(of("SELECT @a").uses_user_variables && of("SELECT @@a").uses_system_variables);
     // Nested calls, each with its own end; a search for each would be quadratic.
     let deep = format!("SELECT {}1{}", "NOW(".repeat(50_000), ")".repeat(50_000));

@@ -103,7 +103,7 @@ impl Lexer<'_> {
             executed,
         });
         if executed {
-            self.open_version_comment = Some(at);
+            self.open_version_comment = Some(start);
             self.pos = from + digits;
             return Ok(());
         }

@@ -73,7 +73,6 @@ impl Dialect for ShardgateDialect {
         supports_constraint_keyword_without_name
         supports_key_column_option
         supports_group_by_with_modifier
-        supports_left_associative_joins_without_parens
     }
 
     fn supports_string_literal_table_alias(&self, explicit: bool) -> bool {
@@ -82,6 +81,11 @@ impl Dialect for ShardgateDialect {
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
         STOCK.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    /// `a JOIN b LEFT JOIN c ON p` joins `a` and `b` first. The other reading, with a second ON behind, is refused.
+    fn supports_left_associative_joins_without_parens(&self) -> bool {
+        true
     }
 
     /// `EXTRACT(DAY_HOUR FROM x)`

@@ -313,9 +313,23 @@ fn what_is_not_certain_is_refused() {
         "SELECT _utf8mb4 FROM t",
         "SELECT a FROM t FETCH FIRST 1 ROWS ONLY",
         "SELECT {fn now()}",
+        "SELECT a FROM t1 JOIN t2 LEFT JOIN t3 ON t2.a = t3.a ON t1.a = t2.a",
     ] {
         assert!(parsed(sql.as_bytes(), "").is_err(), "{sql}");
     }
+}
+
+#[test]
+fn joins_without_a_condition_are_not_put_off() {
+    let sql = b"SELECT 1 FROM a JOIN b LEFT JOIN c ON a.x = c.x";
+    let Statement::Query(query) = parsed(sql, "").unwrap() else {
+        panic!()
+    };
+    let SetExpr::Select(select) = *query.body else {
+        panic!()
+    };
+    let joins: Vec<_> = select.from[0].joins.iter().map(ToString::to_string).collect();
+    assert_eq!(joins, ["JOIN b", "LEFT JOIN c ON a.x = c.x"]);
 }
 
 #[test]
