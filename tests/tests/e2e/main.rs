@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests fail by panicking, in real time
 
 mod check;
+mod docs;
 mod harness;
