@@ -2,6 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests fail by panicking, in real time
 
+mod cancel;
 mod check;
 mod docs;
+mod failing;
 mod harness;
+mod lifecycle;
+mod order;
+mod prepared;
+mod serve;
+mod sessions;
+mod wire;
