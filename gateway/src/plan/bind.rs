@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use shardgate_sql::Lexed;
 
+use super::catalog::Shard;
 use super::error::PlanError;
 use super::facts::SessionFacts;
 use super::insert::InsertRows;
@@ -16,7 +17,6 @@ use super::splice::{Context, params_of};
 use super::statement::Span;
 use crate::base::ShardId;
 use crate::route::{GatherPlan, Leg, LegParams, Limit, Monotone, NotMonotone, StatementClass};
-use crate::topology::ShardTopology;
 
 /// The values a plan is bound to.
 #[derive(Clone, Copy)]
@@ -100,18 +100,7 @@ impl Plan {
 
     /// Fills in values.
     pub fn bind(&self, input: &BindInput<'_>) -> Result<Bound, PlanError> {
-        let values = Values {
-            statement: input.statement,
-            params: input.params,
-            facts: input.facts,
-            charset: input.charset,
-        };
-        let bound = Binder {
-            plan: self,
-            input,
-            values,
-        }
-        .bind()?;
+        let bound = Binder::new(self, input).bind()?;
         match self.explains {
             Some(explains) => self.explained(bound, explains),
             None => Ok(bound),
@@ -120,12 +109,22 @@ impl Plan {
 }
 
 impl Plan {
+    /// The statement as one shard would be sent it, whatever the values: to learn its columns. Never to be run.
+    pub fn probe(&self, input: &BindInput<'_>) -> Result<Leg, PlanError> {
+        let binder = Binder::new(self, input);
+        let mut bound = match self.route {
+            Route::Shard(shard) => binder.one(shard, BoundTo::One)?,
+            _ => binder.any()?,
+        };
+        Ok(bound.legs.swap_remove(0))
+    }
+
     /// Shards explain alike, so one of them is asked; what EXPLAIN runs must be whole on it.
     fn explained(&self, mut bound: Bound, explains: Explains) -> Result<Bound, PlanError> {
         if explains == Explains::Runs && bound.legs.len() > 1 {
             return Err(PlanError::Unsupported {
                 what: "ANALYZE of a statement".into(),
-                keyspace: self.keyspace.name().clone(),
+                keyspace: self.keyspace.name.clone(),
                 hint: "run it on one shard after `USE keyspace:shard`".into(),
             });
         }
@@ -145,6 +144,18 @@ struct Binder<'b, 'a> {
     plan: &'b Plan,
     input: &'b BindInput<'a>,
     values: Values<'b>,
+}
+
+impl<'b, 'a> Binder<'b, 'a> {
+    fn new(plan: &'b Plan, input: &'b BindInput<'a>) -> Self {
+        let values = Values {
+            statement: input.statement,
+            params: input.params,
+            facts: input.facts,
+            charset: input.charset,
+        };
+        Self { plan, input, values }
+    }
 }
 
 impl Binder<'_, '_> {
@@ -167,21 +178,21 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn shard(&self, index: usize) -> Result<&ShardTopology, PlanError> {
+    fn shard(&self, index: usize) -> Result<&Shard, PlanError> {
         self.plan
             .keyspace
-            .shards()
+            .shards
             .get(index)
             .ok_or_else(|| PlanError::NoSuchShard {
-                keyspace: self.plan.keyspace.name().clone(),
+                keyspace: self.plan.keyspace.name.clone(),
                 shard: format!("number {index}"),
             })
     }
 
-    fn context<'c>(&'c self, shard: &'c ShardTopology, scattered: bool, limit: u64) -> Context<'c> {
+    fn context<'c>(&'c self, shard: &'c Shard, scattered: bool, limit: u64) -> Context<'c> {
         Context {
             scattered,
-            database: shard.database(),
+            database: &shard.database,
             facts: self.input.facts,
             now: self.input.now,
             limit,
@@ -211,7 +222,7 @@ impl Binder<'_, '_> {
         let held = self
             .input
             .prefer
-            .and_then(|id| self.plan.keyspace.shards().iter().position(|s| s.id() == id));
+            .and_then(|id| self.plan.keyspace.shards.iter().position(|s| s.id == *id));
         self.one(held.unwrap_or(0), BoundTo::Any)
     }
 
@@ -223,7 +234,7 @@ impl Binder<'_, '_> {
             &self.context(shard, false, 0),
         );
         let leg = Leg {
-            shard: shard.id().clone(),
+            shard: shard.id.clone(),
             sql,
             params: self.all_params(false),
         };
@@ -231,7 +242,7 @@ impl Binder<'_, '_> {
     }
 
     fn every(&self) -> Result<Bound, PlanError> {
-        let all = 0..self.plan.keyspace.shards().len();
+        let all = 0..self.plan.keyspace.shards.len();
         let mut bound = self.bound(self.legs(all, 0)?, BoundTo::Every);
         // DDL is its own transaction everywhere.
         bound.multi_shard_write = false;
@@ -252,7 +263,7 @@ impl Binder<'_, '_> {
             };
             common = Some(text.clone());
             legs.push(Leg {
-                shard: shard.id().clone(),
+                shard: shard.id.clone(),
                 sql: text,
                 params: params.clone(),
             });
@@ -376,7 +387,7 @@ impl Binder<'_, '_> {
             params
         };
         Ok(Leg {
-            shard: shard.id().clone(),
+            shard: shard.id.clone(),
             sql: sql.into(),
             params,
         })
@@ -398,27 +409,5 @@ impl Binder<'_, '_> {
             Located::Each(_) | Located::Apart => return Err(apart.clone()),
         }
         self.one(place, BoundTo::One)
-    }
-}
-
-impl Plan {
-    /// The statement as one shard would be sent it, whatever the values: to learn its columns. Never to be run.
-    pub fn probe(&self, input: &BindInput<'_>) -> Result<Leg, PlanError> {
-        let values = Values {
-            statement: input.statement,
-            params: input.params,
-            facts: input.facts,
-            charset: input.charset,
-        };
-        let binder = Binder {
-            plan: self,
-            input,
-            values,
-        };
-        let mut bound = match self.route {
-            Route::Shard(shard) => binder.one(shard, BoundTo::One)?,
-            _ => binder.any()?,
-        };
-        Ok(bound.legs.swap_remove(0))
     }
 }

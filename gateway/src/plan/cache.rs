@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use shardgate_sql::{Fingerprint, Lexed, SqlMode};
+use shardgate_sql::{Lexed, SqlMode};
 
 use super::planner::Plan;
 use crate::base::{KeyspaceName, ShardName};
@@ -21,16 +21,18 @@ const MAX_KEY_BYTES: usize = 16 << 10;
 /// What a plan depends on besides its literals' values.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlanKey {
-    /// The statement with its literals taken out; their types are in it.
-    pub fingerprint: Fingerprint,
+    /// The key of the statement's fingerprint: its text with literals taken out.
+    pub fingerprint: Arc<[u8]>,
+    /// The literals' classes, in order, where the fingerprint does not hold them.
+    pub literals: Box<[u8]>,
     /// The session's keyspace.
     pub keyspace: Option<KeyspaceName>,
     /// The session's target shard.
     pub shard: Option<ShardName>,
     /// Its `sql_mode`.
     pub sql_mode: SqlMode,
-    /// The catalog's versions.
-    pub version: (u64, u64),
+    /// The catalog's version.
+    pub version: u64,
 }
 
 /// How a cache fares.
@@ -99,7 +101,7 @@ impl PlanCache {
 
     /// Keeps a plan, in place of another under the same key.
     pub fn insert(&self, key: PlanKey, plan: Arc<Plan>) {
-        if self.generation > 0 && key.fingerprint.key().len() <= MAX_KEY_BYTES {
+        if self.generation > 0 && key.fingerprint.len() <= MAX_KEY_BYTES {
             let mut part = self.part(&key);
             part.old.remove(&key);
             self.keep(&mut part, key, plan);

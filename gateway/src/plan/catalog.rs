@@ -2,65 +2,60 @@
 //!
 //! Plans hold the keyspace they were made for, so a plan in flight never sees half of a reload.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::PlanError;
 use super::shard_set::ShardSet;
-use crate::base::{KeyspaceId, KeyspaceName};
-use crate::schema::{DatabaseSchema, KeyspaceSchema, SchemaSnapshot, Table};
-use crate::topology::{KeyspaceTopology, ShardTopology, Topology};
+use crate::base::keyrange::trimmed;
+use crate::base::{KeyRange, KeyspaceId, KeyspaceName, ShardId, ShardName};
+use crate::schema::{KeyspaceSchema, Table};
 use crate::vindex::Destination;
 
 /// All keyspaces at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    keyspaces: BTreeMap<KeyspaceName, Arc<Keyspace>>,
-    version: (u64, u64),
+    keyspaces: HashMap<KeyspaceName, Arc<Keyspace>>,
+    version: u64,
 }
 
 /// A keyspace as the planner sees it.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
+    /// Its name.
+    pub name: KeyspaceName,
     /// Its tables.
     pub schema: Arc<KeyspaceSchema>,
-    /// Its shards.
-    pub topology: Arc<KeyspaceTopology>,
+    /// Its shards, in the order legs are made.
+    pub shards: Vec<Shard>,
+}
+
+/// A shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Its identity.
+    pub id: ShardId,
+    /// Its key range; `None` for a named shard.
+    pub range: Option<KeyRange>,
+    /// The name of its database on its servers.
+    pub database: Box<str>,
 }
 
 impl Catalog {
-    /// Joins what is known of shards with what is known of tables. A keyspace without known tables has none.
+    /// A snapshot of these keyspaces. The version must grow with every change of tables, columns, vschemas or shards:
+    /// it is part of a cached plan's key.
     #[must_use]
-    pub fn new(topology: &Topology, schema: &SchemaSnapshot) -> Self {
-        let join = |topology: &Arc<KeyspaceTopology>| {
-            let name = topology.name().clone();
-            let known = schema.keyspace(name.as_str()).cloned();
-            let schema = known
-                .unwrap_or_else(|| KeyspaceSchema::new(name, None, None, &DatabaseSchema::default()).into());
-            Keyspace {
-                schema,
-                topology: Arc::clone(topology),
-            }
-        };
-        Self::of(
-            (topology.version(), schema.version()),
-            topology.keyspaces().map(join),
-        )
+    pub fn new(version: u64, keyspaces: impl IntoIterator<Item = Keyspace>) -> Self {
+        let keyspaces = keyspaces
+            .into_iter()
+            .map(|k| (k.name.clone(), Arc::new(k)))
+            .collect();
+        Self { keyspaces, version }
     }
 
-    /// A snapshot of these keyspaces under a version.
+    /// Its version.
     #[must_use]
-    pub fn of(version: (u64, u64), keyspaces: impl IntoIterator<Item = Keyspace>) -> Self {
-        let keyspaces = keyspaces.into_iter().map(|k| (k.name().clone(), Arc::new(k)));
-        Self {
-            keyspaces: keyspaces.collect(),
-            version,
-        }
-    }
-
-    /// The versions of topology and schema it was made of: part of a cached plan's key.
-    #[must_use]
-    pub fn version(&self) -> (u64, u64) {
+    pub fn version(&self) -> u64 {
         self.version
     }
 
@@ -78,27 +73,17 @@ impl Catalog {
     /// Any keyspace, for statements that need none: the same one each time, an unsharded one if there is one.
     #[must_use]
     pub fn any_keyspace(&self) -> Option<&Arc<Keyspace>> {
-        self.keyspaces.values().min_by_key(|k| k.is_sharded())
+        self.keyspaces
+            .values()
+            .min_by_key(|k| (k.is_sharded(), k.name.clone()))
     }
 }
 
 impl Keyspace {
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &KeyspaceName {
-        self.topology.name()
-    }
-
-    /// Its shards, in the order legs are made.
-    #[must_use]
-    pub fn shards(&self) -> &[ShardTopology] {
-        self.topology.shards()
-    }
-
     /// Whether its tables are divided among shards. If not, its one shard runs everything as it comes.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
-        self.topology.is_sharded()
+        self.schema.sharded || self.shards.len() > 1
     }
 
     /// A table by its exact name.
@@ -107,21 +92,55 @@ impl Keyspace {
         self.schema.table(name)
     }
 
+    /// A shard's place in [`Self::shards`].
+    #[must_use]
+    pub fn shard_index(&self, name: &ShardName) -> Option<usize> {
+        self.shards.iter().position(|s| s.id.shard == *name)
+    }
+
     /// The shards that hold a destination: one, or none where the destination is nowhere.
     pub fn shards_of(&self, destination: &Destination) -> Result<ShardSet, PlanError> {
-        let count = self.shards().len();
-        match self.topology.resolve(destination) {
-            Ok(Some(index)) => Ok(ShardSet::one(count, index)),
-            Ok(None) => Ok(ShardSet::empty(count)),
-            Err(uncovered) => Err(PlanError::NoSuchShard {
-                keyspace: self.name().clone(),
-                shard: uncovered.to_string(),
-            }),
+        match destination {
+            Destination::None => Ok(ShardSet::empty(self.shards.len())),
+            Destination::Shard(name) => {
+                let index = self
+                    .shard_index(name)
+                    .ok_or_else(|| self.missing(format!("`{name}`")))?;
+                Ok(ShardSet::one(self.shards.len(), index))
+            }
+            Destination::KeyspaceId(id) => self.shard_of_id(id),
         }
     }
 
-    /// The shard that holds a keyspace id.
+    /// The shard whose range holds a keyspace id.
     pub fn shard_of_id(&self, id: &KeyspaceId) -> Result<ShardSet, PlanError> {
-        self.shards_of(&Destination::KeyspaceId(id.clone()))
+        let holds = |s: &Shard| s.range.as_ref().is_some_and(|r| holds(r, id));
+        let index = self.shards.iter().position(holds);
+        let index = index.ok_or_else(|| self.missing(describe_id(id)))?;
+        Ok(ShardSet::one(self.shards.len(), index))
     }
+
+    fn missing(&self, shard: String) -> PlanError {
+        PlanError::NoSuchShard {
+            keyspace: self.name.clone(),
+            shard,
+        }
+    }
+}
+
+/// Bounds are compared without trailing zeros, as Vitess does and as the check of the tiling does; the id as it is.
+fn holds(range: &KeyRange, id: &KeyspaceId) -> bool {
+    let end = trimmed(&range.end);
+    trimmed(&range.start) <= id.as_bytes() && (end.is_empty() || id.as_bytes() < end)
+}
+
+fn describe_id(id: &KeyspaceId) -> String {
+    use std::fmt::Write;
+    id.as_bytes()
+        .iter()
+        .fold(String::from("for keyspace id "), |mut out, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{byte:02x}");
+            out
+        })
 }

@@ -52,7 +52,7 @@ impl Plan {
     }
 
     fn route_text(&self, bound: &Bound) -> String {
-        let (all, some) = (self.keyspace.shards().len(), bound.legs.len());
+        let (all, some) = (self.keyspace.shards.len(), bound.legs.len());
         match (&self.route, bound.to) {
             (Route::Shard(_), _) if self.keyspace.is_sharded() => "the session's shard".to_owned(),
             (Route::Shard(_), _) => "the keyspace's only shard".to_owned(),

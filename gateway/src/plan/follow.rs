@@ -95,7 +95,7 @@ impl Builder<'_, '_> {
 
     fn not_understood(&self, what: &'static str) -> PlanError {
         PlanError::NotUnderstood {
-            keyspace: self.keyspace.name().clone(),
+            keyspace: self.keyspace.name.clone(),
             what: what.into(),
         }
     }
@@ -253,7 +253,7 @@ impl Builder<'_, '_> {
                     && column
                         .keyspace
                         .as_ref()
-                        .is_none_or(|k| *k == *self.keyspace.name().as_str());
+                        .is_none_or(|k| *k == *self.keyspace.name.as_str());
                 let mask = self.mask(index, |i| i.factor == factor);
                 return if clear {
                     self.targets(mask, &column.column)

@@ -28,7 +28,7 @@ const WINDOWS: &str = " cume_dist dense_rank first_value lag last_value lead med
 
 /// Words that stand before a parenthesis without being called: syntax, and types of CAST.
 const SYNTAX: &str = " against all and any as between binary bigint blob by case char character check collate \
-    datetime dec decimal distinct div double else end enum escape exists float for force from group having if ignore in \
+    datetime dec decimal default distinct div double else end enum escape exists float for force from group having if ignore in \
     index int integer interval into is join key like limit matched mod nchar not numeric nvarchar offset on or order \
     over partition real regexp rlike rows row select set signed some straight_join table then time timestamp tinyint \
     unsigned update use using value values varbinary varchar when where with xor year replace left right insert date ";

@@ -14,7 +14,7 @@ use super::statement::{Span, Statement};
 use super::tables::Named;
 use super::write::{keeps_sharding_columns, refuse_reference};
 use crate::schema::Table;
-use crate::vindex::{ColumnType, Value, Vindex};
+use crate::vindex::{ColumnType, Value, Vindex, VindexError};
 
 /// The parts of an INSERT as written.
 pub(super) struct InsertParts {
@@ -227,14 +227,14 @@ impl InsertRows {
             let column = vindex.ty.as_ref().ok_or_else(|| self.unknown_columns())?;
             let set = self.shard_of(n, &vindex.vindex, column, &value)?;
             match &place {
-                Some(first) if *first != set => return Err(self.expression(&vindex.column)),
+                Some(first) if *first != set => return Err(self.disagree(n, &vindex.column)),
                 Some(_) => {}
                 None => place = Some(set),
             }
         }
         let shard = place.and_then(|set| set.iter().next());
         shard.ok_or_else(|| PlanError::NoSuchShard {
-            keyspace: self.keyspace.name().clone(),
+            keyspace: self.keyspace.name.clone(),
             shard: "for this row".into(),
         })
     }
@@ -269,6 +269,19 @@ impl InsertRows {
             column: column.to_owned(),
         };
         if given { Ok(()) } else { Err(error()) }
+    }
+
+    /// A secondary vindex routes reads: a row where it points elsewhere would not be found by it.
+    fn disagree(&self, n: usize, column: &str) -> PlanError {
+        let why = "the table's vindexes give different shards";
+        PlanError::Placement {
+            table: self.table.name.clone(),
+            row: n + 1,
+            reason: VindexError::Inexact {
+                column: column.to_owned(),
+                why,
+            },
+        }
     }
 
     fn expression(&self, column: &str) -> PlanError {
@@ -368,7 +381,7 @@ fn selected(statement: &Statement<'_>, keyspace: &Keyspace, at: usize) -> Result
     if items.is_empty() || items.iter().any(|i| i.star) {
         return Err(PlanError::Unsupported {
             what: "INSERT ... SELECT".into(),
-            keyspace: keyspace.name().clone(),
+            keyspace: keyspace.name.clone(),
             hint: "select every column by name with the sharding column as a constant, or read and insert in two steps"
                 .into(),
         });
@@ -393,7 +406,7 @@ fn columns(
             .map(name)
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| PlanError::NotUnderstood {
-                keyspace: keyspace.name().clone(),
+                keyspace: keyspace.name.clone(),
                 what: "an assignment to something else than a column".into(),
             });
     }

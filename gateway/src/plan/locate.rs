@@ -84,7 +84,7 @@ impl Locations {
             .map(|i| self.own_shards(i, values))
             .collect::<Result<Vec<_>, _>>()?;
         let shards = |instance: &Instance| {
-            let mut set = ShardSet::all(self.keyspace.shards().len());
+            let mut set = ShardSet::all(self.keyspace.shards.len());
             own.iter()
                 .enumerate()
                 .filter(|(i, _)| instance.follows >> i & 1 == 1)
@@ -95,7 +95,7 @@ impl Locations {
             return Ok(Located::Each(shards(root)));
         }
         // An instance without any shard has no rows that matter, wherever the statement runs.
-        let mut all = ShardSet::empty(self.keyspace.shards().len());
+        let mut all = ShardSet::empty(self.keyspace.shards.len());
         self.instances.iter().for_each(|i| all.unite(&shards(i)));
         Ok(if all.len() > 1 {
             Located::Apart
@@ -110,7 +110,7 @@ impl Locations {
         let mut set = instance
             .pinned
             .clone()
-            .unwrap_or_else(|| ShardSet::all(self.keyspace.shards().len()));
+            .unwrap_or_else(|| ShardSet::all(self.keyspace.shards.len()));
         // Terms on another instance count where both rows are certain to share a shard.
         let together = self
             .instances
@@ -130,8 +130,8 @@ impl Locations {
         counted: Mask,
         values: &Values<'_>,
     ) -> Result<ShardSet, PlanError> {
-        let all = || ShardSet::all(self.keyspace.shards().len());
-        let none = || ShardSet::empty(self.keyspace.shards().len());
+        let all = || ShardSet::all(self.keyspace.shards.len());
+        let none = || ShardSet::empty(self.keyspace.shards.len());
         Ok(match condition {
             Condition::Never => none(),
             Condition::Constant(operand) => match operand.value(values) {
@@ -164,7 +164,7 @@ impl Locations {
         operands: &[Operand],
         values: &Values<'_>,
     ) -> Result<ShardSet, PlanError> {
-        let all = ShardSet::all(self.keyspace.shards().len());
+        let all = ShardSet::all(self.keyspace.shards.len());
         let vindex = self
             .instances
             .get(target.instance)
@@ -172,7 +172,7 @@ impl Locations {
         let Some((vindex, column)) = vindex.and_then(|v| Some((v, v.ty.as_ref()?))) else {
             return Ok(all);
         };
-        let mut set = ShardSet::empty(self.keyspace.shards().len());
+        let mut set = ShardSet::empty(self.keyspace.shards.len());
         for operand in operands {
             let Some(value) = operand.value(values) else {
                 return Ok(all);
@@ -198,7 +198,7 @@ pub(super) fn known_table<'k>(keyspace: &'k Keyspace, name: &str) -> Result<&'k 
 
 pub(super) fn unknown_table(keyspace: &Keyspace, name: &str) -> PlanError {
     PlanError::UnknownTable {
-        keyspace: keyspace.name().clone(),
+        keyspace: keyspace.name.clone(),
         table: name.to_owned(),
     }
 }

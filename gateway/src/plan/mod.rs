@@ -38,10 +38,11 @@ mod write;
 
 pub use bind::{BindInput, Bound, BoundTo};
 pub use cache::{CacheStats, PlanCache, PlanKey};
-pub use catalog::{Catalog, Keyspace};
+pub use catalog::{Catalog, Keyspace, Shard};
 pub use error::PlanError;
 pub use explain::{DescribedLeg, Description};
 pub use facts::{Fact, SessionFacts};
 pub use operand::Params;
 pub use planner::{Plan, PlanInput, plan, plan_for_any_shard};
+pub use rewrite::with_session_facts;
 pub use shard_set::ShardSet;

@@ -63,10 +63,10 @@ impl Planner<'_, '_> {
                 continue;
             };
             match found {
-                Some(other) if other.name() != keyspace.name() => {
+                Some(other) if other.name != keyspace.name => {
                     return Err(PlanError::CrossKeyspace(
-                        other.name().clone(),
-                        keyspace.name().clone(),
+                        other.name.clone(),
+                        keyspace.name.clone(),
                     ));
                 }
                 _ => found = Some(keyspace),

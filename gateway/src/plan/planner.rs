@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shardgate_sql::{Keyword as K, Lexed, StatementKind, classify};
+use shardgate_sql::{Keyword as K, Lexed, SessionFunction, StatementKind, classify};
 
 use super::catalog::{Catalog, Keyspace};
 use super::error::PlanError;
@@ -139,7 +139,7 @@ fn with_planner(
     };
     let Ok(statement) = Statement::new(input.statement, start) else {
         return Err(PlanError::NotUnderstood {
-            keyspace: session.ok_or(PlanError::NoKeyspace)?.name().clone(),
+            keyspace: session.ok_or(PlanError::NoKeyspace)?.name.clone(),
             what: "its parentheses do not match".into(),
         });
     };
@@ -244,9 +244,23 @@ impl Planner<'_, '_> {
             .ok_or(PlanError::NoKeyspace)?;
         let route = match self.given(keyspace)? {
             Some(shard) => Route::Shard(shard),
+            // A lock or a sequence is one thing for all sessions: always the same shard's.
+            None if self.names_something_shared() => Route::Shard(0),
             None => Route::Any,
         };
         Ok(self.finish(keyspace, route, Made::new(class, queries, names)))
+    }
+
+    fn names_something_shared(&self) -> bool {
+        use SessionFunction::{NamedLock, Sequence};
+        let calls = classify(self.input.statement).functions;
+        calls
+            .iter()
+            .any(|call| matches!(call.function, NamedLock | Sequence))
+            || self.statement.all().any(|at| {
+                let next = matches!(self.statement.keyword(at), Some(K::Next | K::Previous | K::Prev));
+                next && self.statement.is_keyword(at + 1, K::Value)
+            })
     }
 
     fn write(&self, read: Option<WriteScope>) -> Result<Plan, PlanError> {
@@ -369,6 +383,10 @@ impl Planner<'_, '_> {
                 "insert the rows of one shard at a time",
             );
         }
+        // Rows are cut out one by one: the frame of a version comment around some of them would be torn.
+        if self.statement.lexed.version_comments().iter().any(|c| c.executed) {
+            return select::refuse("an INSERT with version comments", "leave the comments out");
+        }
         self.moments_are_plain()?;
         let values = parts.table.end..self.statement.all().end;
         select::odd_calls(self.statement, queries, values)
@@ -376,7 +394,7 @@ impl Planner<'_, '_> {
 
     pub(super) fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {
         PlanError::NotUnderstood {
-            keyspace: keyspace.name().clone(),
+            keyspace: keyspace.name.clone(),
             what: what.into(),
         }
     }
@@ -384,22 +402,30 @@ impl Planner<'_, '_> {
     /// The one shard that runs everything: an unsharded keyspace's, or the session's target.
     pub(super) fn given(&self, keyspace: &Keyspace) -> Result<Option<usize>, PlanError> {
         let missing = |shard: String| PlanError::NoSuchShard {
-            keyspace: keyspace.name().clone(),
+            keyspace: keyspace.name.clone(),
             shard,
         };
         if let (Some(shard), Some(session)) = (self.input.shard, self.input.keyspace)
-            && session == keyspace.name()
+            && *session == keyspace.name
         {
             return keyspace
-                .topology
-                .index_of(shard.as_str())
+                .shard_index(shard)
                 .map(Some)
                 .ok_or_else(|| missing(format!("`{shard}`")));
         }
-        if keyspace.shards().is_empty() {
+        if keyspace.shards.is_empty() {
             return Err(missing("at all".into()));
         }
-        Ok((!keyspace.is_sharded()).then_some(0))
+        if !keyspace.is_sharded() {
+            return Ok(Some(0));
+        }
+        if self.statement.lexed.options().mode.oracle() {
+            return Err(Self::not_understood(
+                keyspace,
+                "sql_mode ORACLE has another grammar",
+            ));
+        }
+        Ok(None)
     }
 
     /// All scopes with their FROM clauses: the statement's own first if it has one, then every SELECT.
@@ -515,7 +541,7 @@ impl<'m> Made<'m> {
 fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
     PlanError::Unsupported {
         what: refusal.what,
-        keyspace: keyspace.name().clone(),
+        keyspace: keyspace.name.clone(),
         hint: refusal.hint.into(),
     }
 }
@@ -535,7 +561,7 @@ fn apart(keyspace: &Keyspace, locations: &Locations, what: &'static str) -> Plan
     );
     PlanError::NotOneShard {
         what,
-        keyspace: keyspace.name().clone(),
+        keyspace: keyspace.name.clone(),
         hint: hint.into(),
     }
 }

@@ -1,13 +1,16 @@
 //! Edits that a statement needs wherever it goes: the shard's own database name for the keyspace's, and the session's
 //! answers for session functions. Also the moment, where several shards must agree on it.
 
-use shardgate_sql::TokenKind;
+use std::time::Duration;
+
+use bytes::Bytes;
+use shardgate_sql::{Lexed, TokenKind};
 
 use super::catalog::Keyspace;
-use super::facts::Fact;
+use super::facts::{Fact, SessionFacts};
 use super::items::items;
 use super::moment::MomentCall;
-use super::splice::{Edit, Edits, What, When};
+use super::splice::{Context, Edit, Edits, What, When};
 use super::statement::{Span, Statement};
 use super::tables::{Names, Query};
 
@@ -124,15 +127,15 @@ impl Rewrite<'_, '_> {
 /// Whether a shard's database has another name than the keyspace.
 pub(super) fn renames(keyspace: &Keyspace) -> bool {
     keyspace
-        .shards()
+        .shards
         .iter()
-        .any(|s| s.database() != keyspace.name().as_str())
+        .any(|s| *s.database != *keyspace.name.as_str())
 }
 
 fn is_name(statement: &Statement<'_>, at: usize, keyspace: &Keyspace) -> bool {
     statement
         .name(at)
-        .is_some_and(|name| name == keyspace.name().as_str())
+        .is_some_and(|name| name == keyspace.name.as_str())
 }
 
 /// Checks a statement that was not understood: it may pass untouched only if it names no keyspace.
@@ -146,9 +149,32 @@ pub(super) fn passes_untouched(
         .filter_map(|at| statement.name(at))
         .filter(|name| is_keyspace(name))
     {
-        if name != own.name().as_str() || renames(own) {
+        if name != own.name.as_str() || renames(own) {
             return Err(Inexact::Qualifier);
         }
     }
     Ok(())
+}
+
+/// A statement's bytes with session functions as literals, for statements that are not planned (`SET @x =
+/// LAST_INSERT_ID()`). The very buffer where there is none.
+#[must_use]
+pub fn with_session_facts(sql: &Bytes, lexed: &Lexed<'_>, facts: &SessionFacts) -> Bytes {
+    let Ok(statement) = Statement::new(lexed, 0) else {
+        return sql.clone();
+    };
+    let mut edits = Edits::default();
+    for at in statement.all() {
+        if let Some((fact, width)) = Fact::at(&statement, at) {
+            edits.push(Edit::replace(at..at + width, What::Fact(fact)));
+        }
+    }
+    let context = Context {
+        scattered: false,
+        database: "",
+        facts,
+        now: Duration::ZERO,
+        limit: 0,
+    };
+    edits.text(sql, lexed, &context)
 }

@@ -118,9 +118,9 @@ impl Names {
             None => session.ok_or(PlanError::NoKeyspace)?,
         };
         match &self.keyspace {
-            Some(known) if known.name() != keyspace.name() => Err(PlanError::CrossKeyspace(
-                known.name().clone(),
-                keyspace.name().clone(),
+            Some(known) if known.name != keyspace.name => Err(PlanError::CrossKeyspace(
+                known.name.clone(),
+                keyspace.name.clone(),
             )),
             Some(_) => Ok(()),
             None => {

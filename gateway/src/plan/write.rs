@@ -102,7 +102,7 @@ pub(super) fn keeps_sharding_columns(
         let Some(column) = column else {
             let what = "an assignment to something else than a column".into();
             return Err(PlanError::NotUnderstood {
-                keyspace: keyspace.name().clone(),
+                keyspace: keyspace.name.clone(),
                 what,
             });
         };
@@ -148,7 +148,7 @@ pub(super) fn refuse_reference(keyspace: &Keyspace, table: &Table) -> Result<(),
     match table.routing {
         Routing::Reference { .. } => Err(PlanError::Unsupported {
             what: format!("writing to reference table `{}`", table.name).into(),
-            keyspace: keyspace.name().clone(),
+            keyspace: keyspace.name.clone(),
             hint: "write it on each shard after `USE keyspace:shard`".into(),
         }),
         Routing::Sharded(_) | Routing::Pinned(_) | Routing::Unsharded | Routing::Unknown => Ok(()),

@@ -77,11 +77,14 @@ fn a_plan_read_from_an_ordinal_fits_no_other() {
 fn key(n: usize) -> PlanKey {
     let sql = format!("SELECT c{n} FROM t");
     PlanKey {
-        fingerprint: Fingerprint::of(&lex(sql.as_bytes(), &LexOptions::default()).unwrap()),
+        fingerprint: Fingerprint::of(&lex(sql.as_bytes(), &LexOptions::default()).unwrap())
+            .key()
+            .into(),
+        literals: Box::default(),
         keyspace: None,
         shard: None,
         sql_mode: SqlMode::default(),
-        version: (1, 1),
+        version: 1,
     }
 }
 

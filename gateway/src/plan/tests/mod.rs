@@ -20,10 +20,8 @@ use shardgate_sql::{LexOptions, SqlMode, lex};
 
 use super::*;
 use crate::base::{GatewayError, KeyRange, KeyspaceName, ShardId, ShardName};
-use crate::config::{self, Division};
 use crate::route::LegParams;
 use crate::schema::{ColumnInfo, DatabaseSchema, KeyspaceSchema, TableInfo, VSchema};
-use crate::topology::KeyspaceTopology;
 use crate::vindex::{Collation, ColumnType, IntWidth, ModuloCut, NamedCut, StringKind, Value};
 
 const TABLES: &str = r#"{
@@ -105,35 +103,24 @@ fn learned() -> DatabaseSchema {
     }
 }
 
-fn keyspace(
-    name: &str,
-    division: Division,
-    vschema: Option<&VSchema>,
-    shards: Vec<config::Shard>,
-) -> Keyspace {
+fn keyspace(name: &str, vschema: Option<&VSchema>, shards: Vec<Shard>) -> Keyspace {
     let learned = if vschema.is_some() {
         learned()
     } else {
         DatabaseSchema::default()
     };
-    let configured = config::Keyspace {
-        name: name.into(),
-        division,
-        vschema: vschema.cloned(),
-        shards,
-    };
     Keyspace {
+        name: name.into(),
         schema: KeyspaceSchema::new(name.into(), vschema, None, &learned).into(),
-        topology: KeyspaceTopology::new(&configured).unwrap().into(),
+        shards,
     }
 }
 
-fn shard(name: &str, range: Option<&str>, database: String) -> config::Shard {
-    config::Shard {
-        name: name.into(),
+fn shard(keyspace: &str, name: &str, range: Option<&str>, database: &str) -> Shard {
+    Shard {
+        id: ShardId::new(keyspace, name),
         range: range.map(|r| KeyRange::parse(r).unwrap()),
-        database,
-        tablets: Vec::new(),
+        database: database.into(),
     }
 }
 
@@ -144,32 +131,23 @@ fn named_keyspace(name: &str, database: impl Fn(usize) -> String) -> Keyspace {
     let shards = names
         .iter()
         .enumerate()
-        .map(|(i, n)| shard(n.as_str(), None, database(i)));
-    let division = Division::Named {
-        column: "customer_id".into(),
-        cut,
-    };
-    keyspace(name, division, Some(&vschema), shards.collect())
+        .map(|(i, n)| shard(name, n.as_str(), None, &database(i)));
+    keyspace(name, Some(&vschema), shards.collect())
 }
 
 fn range_keyspace() -> Keyspace {
     let vschema = VSchema::parse(&TABLES.replace("KIND", "hash"), None).unwrap();
-    let shards = ["-40", "40-80", "80-c0", "c0-"].map(|r| shard(r, Some(r), "ranges".into()));
-    keyspace("ranges", Division::KeyRanges, Some(&vschema), shards.into())
+    let shards = ["-40", "40-80", "80-c0", "c0-"].map(|r| shard("ranges", r, Some(r), "ranges"));
+    keyspace("ranges", Some(&vschema), shards.into())
 }
 
 fn unsharded(name: &str, database: &str) -> Keyspace {
-    keyspace(
-        name,
-        Division::Unsharded,
-        None,
-        vec![shard("-", None, database.into())],
-    )
+    keyspace(name, None, vec![shard(name, "-", None, database)])
 }
 
 fn catalog() -> Catalog {
-    Catalog::of(
-        (1, 1),
+    Catalog::new(
+        1,
         [
             named_keyspace("shop", |_| "shop".into()),
             named_keyspace("mall", |i| format!("mall_{i:02}")),

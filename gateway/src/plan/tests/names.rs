@@ -138,3 +138,20 @@ fn what_every_shard_answers_alike_goes_to_one() {
         ["s3: SHOW TABLES"]
     );
 }
+
+/// Two sessions that ask for the same lock must ask the same server.
+#[test]
+fn locks_and_sequences_are_always_the_same_shards() {
+    let mut s = session("shop");
+    check(
+        &s,
+        &[
+            ("SELECT GET_LOCK('a', 1)", "s0"),
+            ("DO RELEASE_LOCK('a')", "s0"),
+            ("SELECT NEXTVAL(s)", "s0"),
+            ("SELECT NEXT VALUE FOR s", "s0"),
+        ],
+    );
+    s.mode = SqlMode::parse("ORACLE").unwrap();
+    assert_eq!(s.shards("SELECT * FROM t WHERE id = 1"), "SG2002 1235");
+}

@@ -165,3 +165,56 @@ fn bytes_that_are_no_text_pass_a_splice() {
     let sent = b"SELECT '\xff\xfe', CAST(7 AS UNSIGNED) AS `LAST_INSERT_ID()` FROM t WHERE g = '\xe4'";
     assert_eq!(&bound.legs[0].sql[..], sent);
 }
+
+#[test]
+fn session_functions_outside_of_plans_become_literals_too() {
+    let facts = session("shop").facts;
+    let spliced = |sql: &'static str| {
+        let sql = Bytes::from_static(sql.as_bytes());
+        let lexed = lex(&sql, &LexOptions::default()).unwrap();
+        let spliced = with_session_facts(&sql, &lexed, &facts);
+        (
+            spliced.as_ptr() == sql.as_ptr(),
+            String::from_utf8(spliced.to_vec()).unwrap(),
+        )
+    };
+    assert_eq!(
+        spliced("SET @a = LAST_INSERT_ID(), @b = database()").1,
+        "SET @a = CAST(7 AS UNSIGNED), @b = 'shop'"
+    );
+    assert!(
+        spliced("SET @a = 1").0,
+        "nothing to splice leaves the buffer itself"
+    );
+}
+
+/// What a client prepares has its own columns and placeholders, whatever the legs will get.
+#[test]
+fn preparing_keeps_the_clients_columns_and_placeholders() {
+    let s = session("mall");
+    let sql = Bytes::from_static(b"SELECT g, DATABASE() FROM mall.t WHERE v > ? ORDER BY k LIMIT ?, ?");
+    let lexed = lex(&sql, &LexOptions::default()).unwrap();
+    let input = PlanInput {
+        statement: &lexed,
+        catalog: &s.catalog,
+        keyspace: s.keyspace.as_ref(),
+        shard: None,
+    };
+    let plan = plan(&input).unwrap();
+    assert_eq!(plan.param_count(), 3);
+    let leg = plan
+        .probe(&BindInput {
+            sql: &sql,
+            statement: &lexed,
+            params: &[],
+            facts: &s.facts,
+            now: Duration::ZERO,
+            charset: "utf8mb4",
+            prefer: None,
+        })
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&leg.sql),
+        "SELECT g, 'mall' AS `DATABASE()` FROM `mall_00`.t WHERE v > ? ORDER BY k LIMIT ?, ?"
+    );
+}

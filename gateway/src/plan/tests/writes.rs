@@ -94,6 +94,7 @@ fn a_row_whose_place_is_not_certain_is_refused() {
             ("INSERT INTO t (id) VALUES (1), (2) RETURNING id", UNSUPPORTED),
             ("INSERT INTO t (id, k) VALUES (1, f()), (2, 3)", UNSUPPORTED),
             ("INSERT INTO countries VALUES ('de')", UNSUPPORTED),
+            ("INSERT INTO t (id) VALUES (1) /*!50000 , (2) */", UNSUPPORTED),
         ],
     );
     assert_eq!(
