@@ -4,6 +4,7 @@
 
 mod cancel;
 mod check;
+mod crowd;
 mod docs;
 mod failing;
 mod harness;
