@@ -1,2 +1,114 @@
-//! Entry.
-fn main() {}
+//! A simulated tablet as a process: it prints where it listens and runs until Ctrl-C or SIGTERM.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use axum::Router;
+use clap::Parser;
+use shardgate_tablet_sim::{SimOptions, SimTablet, faults_router};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A simulated MySQL tablet: the protocol over an embedded SQLite, with faults on demand.
+#[derive(Parser, Debug)]
+#[command(name = "tablet-sim", version)]
+struct Args {
+    /// Where it speaks MySQL; port 0 picks one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    mysql_addr: String,
+    /// Where its faults are set by HTTP (GET, PUT, DELETE /faults); port 0 picks one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    admin_addr: String,
+    /// The seed of all its chances.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Its `@@server_id`.
+    #[arg(long, default_value_t = 1)]
+    server_id: u32,
+    /// A database to begin with; may be given several times.
+    #[arg(long = "database")]
+    databases: Vec<String>,
+    /// A file of statements to run before it listens to clients.
+    #[arg(long)]
+    init: Option<PathBuf>,
+    /// Its name.
+    #[arg(long, default_value = "sim")]
+    alias: String,
+    /// Its `VERSION()`, also in the greeting.
+    #[arg(long)]
+    server_version: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            tracing::error!("{e}");
+            eprintln!("tablet-sim: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[allow(clippy::print_stdout)] // the addresses are this program's output
+async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
+    let mut options = SimOptions {
+        alias: args.alias,
+        addr: args.mysql_addr,
+        server_id: args.server_id,
+        databases: args.databases.clone(),
+        seed: args.seed,
+        ..SimOptions::default()
+    };
+    if let Some(version) = args.server_version {
+        options.server_version = version;
+    }
+    let tablet = SimTablet::start(options).await?;
+    if let Some(file) = args.init {
+        let text = tokio::fs::read_to_string(&file)
+            .await
+            .map_err(|e| format!("{}: {e}", file.display()))?;
+        let with_database = match args.databases.first() {
+            Some(db) => format!("USE `{}`;\n{text}", db.replace('`', "``")),
+            None => text,
+        };
+        tablet
+            .execute_local(&with_database)
+            .await
+            .map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    let admin = tokio::net::TcpListener::bind(&args.admin_addr)
+        .await
+        .map_err(|e| format!("cannot listen on {}: {e}", args.admin_addr))?;
+    println!("mysql {}", tablet.addr());
+    println!("admin http://{}/faults", admin.local_addr()?);
+    let router = Router::new().nest("/faults", faults_router(tablet.clone()));
+    axum::serve(admin, router)
+        .with_graceful_shutdown(stopped())
+        .await?;
+    tablet.shutdown().await;
+    Ok(())
+}
+
+/// Ctrl-C or SIGTERM.
+async fn stopped() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        // Without the handler Ctrl-C must do.
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
