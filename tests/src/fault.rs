@@ -4,15 +4,28 @@
 //! between a gateway and a tablet that do not encrypt.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+
+/// Where all proxies run: a test's own runtime has one thread, which may be blocked while a gateway that talks through
+/// a proxy starts.
+static PROXIES: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(2)
+        .thread_name("proxies")
+        .enable_all()
+        .build()
+        .expect("a runtime can be started")
+});
 
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
@@ -72,14 +85,21 @@ pub struct FaultProxy {
 impl FaultProxy {
     /// Starts one before `upstream`, passing everything.
     pub async fn start(upstream: SocketAddr) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("loopback has a free port");
-        let addr = listener.local_addr().expect("a bound socket has an address");
         let (fault, seen) = watch::channel(Fault::None);
         let accepted = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&accepted);
+        let (told, bound) = oneshot::channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, addr, upstream, seen, Arc::clone(&accepted)));
+        let serving = async move {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                .await
+                .expect("loopback has a free port");
+            let addr = listener.local_addr().expect("a bound socket has an address");
+            let _nobody_waits = told.send(addr);
+            serve(listener, addr, upstream, seen, counter).await;
+        };
+        tasks.spawn_on(serving, PROXIES.handle());
+        let addr = bound.await.expect("the proxy starts");
         Self {
             addr,
             fault,

@@ -176,7 +176,7 @@ pub async fn connect(addr: SocketAddr, user: &str, password: Option<&str>, datab
     }
 }
 
-/// Options of a connection over TCP that stays over TCP and asks nothing by itself.
+/// Options of a connection over TCP that stays over TCP, asks nothing and closes no statement by itself.
 pub fn options(addr: SocketAddr, user: &str, password: Option<&str>, database: Option<&str>) -> OptsBuilder {
     OptsBuilder::default()
         .ip_or_hostname(addr.ip().to_string())
@@ -187,6 +187,7 @@ pub fn options(addr: SocketAddr, user: &str, password: Option<&str>, database: O
         .prefer_socket(false)
         .max_allowed_packet(Some(64 << 20))
         .wait_timeout(Some(28_800))
+        .stmt_cache_size(Some(0))
 }
 
 /// A name no other test of this run has: several test processes may share a server in turn, never names.

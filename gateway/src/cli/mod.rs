@@ -1,8 +1,6 @@
 //! The command line: one file a subcommand.
 
 mod check;
-#[cfg(feature = "demo")]
-mod demo {}
 mod serve;
 mod stop;
 
@@ -24,9 +22,6 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a gateway over simulated shards in this process, with data to try it on.
-    #[cfg(feature = "demo")]
-    Demo,
     /// Run the gateway that a configuration file describes.
     Serve(serve::ServeArgs),
     /// Check a configuration file and print the topology it describes.
@@ -37,8 +32,6 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
-        #[cfg(feature = "demo")]
-        Command::Demo => ExitCode::FAILURE,
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
     }

@@ -23,7 +23,8 @@ pub enum TransactionMode {
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     /// What `VERSION()` and the greeting say; clients choose their dialect by it, so it should resemble the tablets'.
-    /// Default `8.0.36-shardgate`. Applied to new connections by a reload.
+    /// Default: empty, which means the version of the first tablet that answered, with `-shardgate` behind it. Applied
+    /// to new connections by a reload.
     pub server_version: String,
     /// `single` or `multi`: whether a transaction may touch more than one shard. Default `multi`. Applied to new
     /// sessions by a reload.
@@ -33,7 +34,7 @@ pub struct Server {
     #[serde(deserialize_with = "units::duration")]
     pub shutdown_grace: Duration,
     /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter by room such as
-    /// `info,shardgate::session=debug`. Default `info`. Applied by a reload.
+    /// `info,shardgate::session=debug`. Default `info`. Not changed by a reload.
     pub log: String,
     /// Threads that serve clients. Default 0: as many as the machine has cores. Not changed by a reload.
     pub worker_threads: usize,
@@ -42,7 +43,7 @@ pub struct Server {
 impl Default for Server {
     fn default() -> Self {
         Self {
-            server_version: "8.0.36-shardgate".to_owned(),
+            server_version: String::new(),
             transaction_mode: TransactionMode::default(),
             shutdown_grace: Duration::from_secs(10),
             log: "info".to_owned(),
@@ -60,7 +61,8 @@ impl Server {
             .next()
             .unwrap_or_default();
         let three = numbers.split('.').filter(|n| !n.is_empty()).count() >= 3;
-        if !three || version.len() > 60 || !version.bytes().all(|b| b.is_ascii_graphic()) {
+        let valid = three && version.len() <= 60 && version.bytes().all(|b| b.is_ascii_graphic());
+        if !(version.is_empty() || valid) {
             let message =
                 "must begin with three numbers, as in `8.0.36-shardgate`, in at most 60 printable characters";
             problems.add("server.server_version", message);

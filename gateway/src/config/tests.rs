@@ -306,3 +306,41 @@ fn the_example_shows_every_simple_field() {
         }
     }
 }
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::super::vschema::VSchema;
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../shardgate.example.toml");
+    const JSON: &str = r#"{"sharded": true, "vindexes": {"h": {"type": "hash"}}, "tables": {"t\"": {"column_vindexes":
+        [{"column": "id", "name": "h"}]}, "r": {"type": "reference"}}}"#;
+
+    fn damaged(text: &str, at: usize, cut: usize, by: &str) -> String {
+        let floor = |i: usize| {
+            (0..=i.min(text.len()))
+                .rev()
+                .find(|i| text.is_char_boundary(*i))
+                .unwrap_or(0)
+        };
+        let (start, end) = (floor(at), floor(at + cut));
+        format!("{}{by}{}", &text[..start], &text[end..])
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_to_a_file_makes_reading_panic(at in 0usize..7000, cut in 0usize..200, by in "[\\[\\]{}=\"'#\n\\\\é0-9a-z.,-]{0,6}") {
+            if let Err(error) = Config::parse(&damaged(EXAMPLE, at, cut, &by), Path::new(".")) {
+                prop_assert!(!error.problems.is_empty());
+            }
+        }
+
+        #[test]
+        fn no_damage_to_a_vschema_makes_reading_panic(at in 0usize..220, cut in 0usize..40, by in "[\\[\\]{}:\"'\n\\\\é0-9a-z.,]{0,6}") {
+            if let Err(problems) = VSchema::parse(&damaged(JSON, at, cut, &by), None) {
+                prop_assert!(!problems.is_empty());
+            }
+        }
+    }
+}

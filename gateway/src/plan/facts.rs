@@ -26,6 +26,20 @@ pub enum Fact {
     User,
     /// `CURRENT_USER`, `CURRENT_USER()`.
     CurrentUser,
+    /// `@@autocommit`: a tablet's own is always on.
+    Autocommit,
+    /// `@@version`.
+    VersionVariable,
+    /// `@@version_comment`.
+    VersionComment,
+    /// `@@last_insert_id`, `@@identity`.
+    LastInsertIdVariable,
+    /// `@@warning_count`.
+    WarningCount,
+    /// `@@error_count`.
+    ErrorCount,
+    /// `@@pseudo_thread_id`.
+    ConnectionIdVariable,
 }
 
 /// What the session functions answer.
@@ -47,11 +61,20 @@ pub struct SessionFacts {
     pub user: String,
     /// `CURRENT_USER()`: the account that authenticated it.
     pub current_user: String,
+    /// `@@autocommit`.
+    pub autocommit: bool,
+    /// `@@warning_count`.
+    pub warning_count: u16,
+    /// `@@error_count`.
+    pub error_count: u16,
 }
 
 impl Fact {
     /// The session function that begins at a token, and how many tokens it takes.
     pub(super) fn at(statement: &Statement<'_>, at: usize) -> Option<(Self, usize)> {
+        if statement.is(at, TokenKind::SystemVariable) {
+            return Self::of_variable(&statement.lexed.variable(at)?).map(|fact| (fact, 1));
+        }
         let qualified = at > 0 && statement.is(at - 1, TokenKind::Dot);
         if qualified || !statement.is(at, TokenKind::Word) {
             return None;
@@ -81,24 +104,56 @@ impl Fact {
         Some((fact, 3))
     }
 
+    /// The fact that a system variable of the session stands for. What is global belongs to a server, but for the version,
+    /// which is what the gateway says it is.
+    fn of_variable(name: &[u8]) -> Option<Self> {
+        let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+        let session = name
+            .strip_prefix("session.")
+            .or_else(|| name.strip_prefix("local."))
+            .unwrap_or(&name);
+        let plain = name.strip_prefix("global.").unwrap_or(session);
+        Some(match (session, plain) {
+            ("autocommit", _) => Self::Autocommit,
+            ("last_insert_id" | "identity", _) => Self::LastInsertIdVariable,
+            ("warning_count", _) => Self::WarningCount,
+            ("error_count", _) => Self::ErrorCount,
+            ("pseudo_thread_id", _) => Self::ConnectionIdVariable,
+            (_, "version") => Self::VersionVariable,
+            (_, "version_comment") => Self::VersionComment,
+            _ => return None,
+        })
+    }
+
     /// Its value.
     pub(super) fn value(self, facts: &SessionFacts) -> Option<Value> {
         match self {
-            Self::LastInsertId => Some(Value::UInt(facts.last_insert_id)),
+            Self::LastInsertId | Self::LastInsertIdVariable => Some(Value::UInt(facts.last_insert_id)),
             Self::FoundRows => Some(Value::UInt(facts.found_rows)),
             Self::RowCount => Some(Value::Int(facts.row_count)),
-            Self::ConnectionId => Some(Value::UInt(facts.connection_id)),
+            Self::ConnectionId | Self::ConnectionIdVariable => Some(Value::UInt(facts.connection_id)),
+            Self::Autocommit => Some(Value::Int(i64::from(facts.autocommit))),
+            Self::WarningCount => Some(Value::Int(i64::from(facts.warning_count))),
+            Self::ErrorCount => Some(Value::Int(i64::from(facts.error_count))),
             // Strings carry the servers' own charset and coercibility; nothing is sharded by them.
-            Self::Database | Self::Version | Self::User | Self::CurrentUser => None,
+            Self::Database
+            | Self::Version
+            | Self::User
+            | Self::CurrentUser
+            | Self::VersionVariable
+            | Self::VersionComment => None,
         }
     }
 
     /// Writes it as SQL of the function's own type.
     pub(super) fn write(self, facts: &SessionFacts, out: &mut Vec<u8>) {
         match self {
-            Self::LastInsertId => unsigned(facts.last_insert_id, out),
+            Self::LastInsertId | Self::LastInsertIdVariable => unsigned(facts.last_insert_id, out),
             Self::FoundRows => unsigned(facts.found_rows, out),
-            Self::ConnectionId => unsigned(facts.connection_id, out),
+            Self::ConnectionId | Self::ConnectionIdVariable => unsigned(facts.connection_id, out),
+            Self::Autocommit => signed(i64::from(facts.autocommit), out),
+            Self::WarningCount => signed(i64::from(facts.warning_count), out),
+            Self::ErrorCount => signed(i64::from(facts.error_count), out),
             Self::RowCount => {
                 out.extend_from_slice(format!("CAST({} AS SIGNED)", facts.row_count).as_bytes());
             }
@@ -106,11 +161,16 @@ impl Fact {
                 Some(name) => write_string(name, out),
                 None => out.extend_from_slice(b"NULL"),
             },
-            Self::Version => write_string(&facts.version, out),
+            Self::Version | Self::VersionVariable => write_string(&facts.version, out),
+            Self::VersionComment => write_string("Shardgate", out),
             Self::User => write_string(&facts.user, out),
             Self::CurrentUser => write_string(&facts.current_user, out),
         }
     }
+}
+
+fn signed(v: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("CAST({v} AS SIGNED)").as_bytes());
 }
 
 fn unsigned(v: u64, out: &mut Vec<u8>) {

@@ -100,10 +100,10 @@ pub(super) fn reaper_options(config: &Config) -> ReaperOptions {
 }
 
 /// What the configuration says to sessions.
-pub(super) fn session_options(config: &Config) -> SessionOptions {
+pub(super) fn session_options(config: &Config, tablets: Option<&str>) -> SessionOptions {
     let timeouts = &config.timeouts;
     SessionOptions {
-        server_version: config.server.server_version.clone(),
+        server_version: server_version(config, tablets),
         transaction_mode: match config.server.transaction_mode {
             TransactionMode::Single => exec::TransactionMode::Single,
             TransactionMode::Multi => exec::TransactionMode::Multi,
@@ -122,6 +122,16 @@ pub(super) fn session_options(config: &Config) -> SessionOptions {
             long_data: config.limits.long_data,
         },
         max_settings: config.limits.session_settings,
+    }
+}
+
+/// What the gateway says it is: what the configuration says, else what the tablets are, so that clients speak the dialect
+/// that the tablets understand.
+pub(super) fn server_version(config: &Config, tablets: Option<&str>) -> String {
+    match (config.server.server_version.as_str(), tablets) {
+        ("", Some(version)) => format!("{version}-shardgate"),
+        ("", None) => "8.0.36-shardgate".to_owned(),
+        (configured, _) => configured.to_owned(),
     }
 }
 

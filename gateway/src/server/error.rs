@@ -13,6 +13,9 @@ pub enum StartError {
         /// The operating system's word.
         source: std::io::Error,
     },
+    /// The topology has a gap.
+    #[error("{0}")]
+    Topology(String),
     /// TLS cannot be set up.
     #[error("TLS: {0}")]
     Tls(String),

@@ -10,18 +10,28 @@ use shardgate_wire::codec::text;
 
 use super::build;
 use crate::base::metrics::Metrics;
-use crate::base::{KeyspaceName, Role, ShardId, clock};
-use crate::config::{Config, Division, Keyspace, TabletAddress};
+use crate::base::{KeyspaceName, Role, clock};
+use crate::config::{Config, TabletAddress};
 use crate::plan::{self, Catalog};
 use crate::schema::{self, DatabaseSchema, KeyspaceSchema};
 use crate::session::View;
 use crate::tablet::{Connection, TabletInfo};
+use crate::topology::Topology;
+
+/// Which servers the tablets are.
+#[derive(Clone, Debug)]
+struct Dialect {
+    /// How their statements are read.
+    lex: LexOptions,
+    /// `VERSION()`.
+    version: String,
+}
 
 /// Everything learned so far.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     databases: Mutex<HashMap<KeyspaceName, Arc<DatabaseSchema>>>,
-    lex: Mutex<Option<LexOptions>>,
+    dialect: Mutex<Option<Dialect>>,
     version: AtomicU64,
 }
 
@@ -33,8 +43,9 @@ impl Learned {
             .keys()
             .map(|name| self.learn(config, name, metrics));
         futures::future::join_all(all).await;
-        if lock(&self.lex).is_none() {
-            *lock(&self.lex) = ask_dialect(config).await;
+        if lock(&self.dialect).is_none() {
+            let found = ask_dialect(config).await;
+            *lock(&self.dialect) = found;
         }
     }
 
@@ -82,45 +93,49 @@ impl Learned {
             .collect()
     }
 
-    /// A view made of the configuration and what is known, under a new version.
-    pub(super) fn view(&self, config: &Config) -> View {
+    /// A view made of the configuration, the topology and what is known, under a new version.
+    pub(super) fn view(&self, config: &Config, topology: &Topology) -> View {
         let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
         let databases = lock(&self.databases);
         let nothing = Arc::new(DatabaseSchema::default());
         let keyspaces = config.keyspaces.iter().map(|(name, keyspace)| {
-            let learned = databases.get(name).unwrap_or(&nothing);
-            plan::Keyspace {
-                name: name.clone(),
-                schema: Arc::new(keyspace_schema(name, keyspace, learned)),
-                shards: keyspace
-                    .shards
-                    .iter()
-                    .map(|s| plan::Shard {
-                        id: ShardId {
-                            keyspace: name.clone(),
-                            shard: s.name.clone(),
-                        },
-                        range: s.range.clone(),
-                        database: s.database.clone().into_boxed_str(),
-                    })
-                    .collect(),
+            let schema = KeyspaceSchema::of(keyspace, databases.get(name).unwrap_or(&nothing));
+            for finding in schema.findings() {
+                tracing::info!(keyspace = %name, %finding, "about the schema");
             }
+            schema
         });
+        let schemas: HashMap<KeyspaceName, Arc<KeyspaceSchema>> = keyspaces
+            .map(|schema| (schema.name.clone(), Arc::new(schema)))
+            .collect();
+        let joined = topology.keyspaces().filter_map(|k| {
+            let shards = k.shards().iter().map(|s| plan::Shard {
+                id: s.id().clone(),
+                range: s.range().cloned(),
+                database: s.database().into(),
+            });
+            Some(plan::Keyspace {
+                name: k.name().clone(),
+                schema: Arc::clone(schemas.get(k.name())?),
+                shards: shards.collect(),
+            })
+        });
+        let dialect = lock(&self.dialect).clone();
         View {
-            catalog: Arc::new(Catalog::new(version, keyspaces)),
-            options: Arc::new(build::session_options(config)),
+            catalog: Arc::new(Catalog::new(version, joined)),
+            options: Arc::new(build::session_options(
+                config,
+                dialect.as_ref().map(|d| d.version.as_str()),
+            )),
             users: Arc::new(super::listener::users(config)),
-            lex: lock(&self.lex).unwrap_or_default(),
+            lex: dialect.map(|d| d.lex).unwrap_or_default(),
         }
     }
-}
 
-fn keyspace_schema(name: &KeyspaceName, keyspace: &Keyspace, learned: &DatabaseSchema) -> KeyspaceSchema {
-    let named = match &keyspace.division {
-        Division::Named { column, cut } => Some((column.as_str(), cut)),
-        Division::Unsharded | Division::KeyRanges => None,
-    };
-    KeyspaceSchema::new(name.clone(), keyspace.vschema.as_ref(), named, learned)
+    /// The version that the first tablet to answer gave, if any did.
+    pub(super) fn server_version(&self) -> Option<String> {
+        lock(&self.dialect).as_ref().map(|d| d.version.clone())
+    }
 }
 
 /// How the schema loader's driver connects.
@@ -137,7 +152,7 @@ fn opts(config: &Config, address: &TabletAddress, database: &str) -> mysql_async
 }
 
 /// Version and `sql_mode` of the first tablet that answers.
-async fn ask_dialect(config: &Config) -> Option<LexOptions> {
+async fn ask_dialect(config: &Config) -> Option<Dialect> {
     let backend = build::backend(config).ok()?;
     for info in build::tablets(config) {
         if let Some(found) = ask_one(&info, &backend, config).await {
@@ -151,7 +166,7 @@ async fn ask_one(
     info: &Arc<TabletInfo>,
     backend: &crate::tablet::Backend,
     config: &Config,
-) -> Option<LexOptions> {
+) -> Option<Dialect> {
     let deadline = clock::now() + config.timeouts.connect;
     let mut conn = Connection::open(info, backend, deadline).await.ok()?;
     let asked = conn.query(b"SELECT @@global.sql_mode, @@version", 1);
@@ -163,7 +178,11 @@ async fn ask_one(
     let [mode, version] = cells.as_slice() else {
         return None;
     };
-    LexOptions::for_server(version, SqlMode::parse(mode).ok()?)
+    let lex = LexOptions::for_server(version, SqlMode::parse(mode).ok()?)?;
+    Some(Dialect {
+        lex,
+        version: version.clone(),
+    })
 }
 
 /// A poisoned lock means a panic while a whole value was being replaced: what is there is whole.

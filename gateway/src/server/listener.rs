@@ -28,8 +28,8 @@ pub(super) struct Accept {
 }
 
 impl Accept {
-    pub(super) fn new(config: &Config) -> Result<Self, StartError> {
-        let mut server = ServerConfig::new(config.server.server_version.clone());
+    pub(super) fn new(config: &Config, version: &str) -> Result<Self, StartError> {
+        let mut server = ServerConfig::new(version);
         server.max_packet = config.limits.max_packet;
         server.read_ahead = config.limits.read_ahead;
         let failed = |e: shardgate_wire::WireError| StartError::Tls(e.to_string());

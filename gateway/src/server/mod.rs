@@ -30,6 +30,7 @@ use crate::config::Config;
 use crate::plan::PlanCache;
 use crate::session::{SessionRegistry, Shared, View};
 use crate::tablet::Reaper;
+use crate::topology::TopologyView;
 
 /// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     config: ArcSwap<Config>,
     /// The file that a reload reads; none for a gateway put together by a program.
     file: Option<PathBuf>,
+    topology: TopologyView,
     learned: learn::Learned,
     listener: Mutex<Arc<listener::Accept>>,
     /// One change of the view at a time: a reload and a DDL must not undo each other.
@@ -82,13 +84,14 @@ impl Gateway {
             Arc::clone(&metrics),
         ));
         fleet.update(tablets(&config));
-        let accept = Arc::new(listener::Accept::new(&config)?);
+        let topology = TopologyView::new(&config).map_err(|e| StartError::Topology(e.to_string()))?;
         let mysql = bind(config.listen.mysql).await?;
         let http = bind(config.listen.admin).await?;
         let (mysql_addr, admin_addr) = (local(&mysql)?, local(&http)?);
         let learned = learn::Learned::default();
         learned.learn_all(&config, &metrics).await;
-        let view = learned.view(&config);
+        let view = learned.view(&config, &topology.load());
+        let accept = Arc::new(listener::Accept::new(&config, &view.options.server_version)?);
         let stopping = CancellationToken::new();
         let core = Arc::new_cyclic(|weak: &std::sync::Weak<Core>| {
             let weak = weak.clone();
@@ -107,6 +110,7 @@ impl Gateway {
                 shared: Arc::new(shared),
                 config: ArcSwap::from_pointee(config),
                 file,
+                topology,
                 learned,
                 listener: Mutex::new(accept),
                 changing: AsyncMutex::new(()),
@@ -180,14 +184,19 @@ impl Core {
         };
         let _one = self.changing.lock().await;
         let config = Config::load(&file).map_err(|e| e.to_string())?;
-        let accept = Arc::new(listener::Accept::new(&config).map_err(|e| e.to_string())?);
         let backend = backend(&config).map_err(|e| e.to_string())?;
+        let version = build::server_version(&config, self.learned.server_version().as_deref());
+        let accept = Arc::new(listener::Accept::new(&config, &version).map_err(|e| e.to_string())?);
         self.learned.learn_all(&config, &self.shared.metrics).await;
-        let view = self.learned.view(&config);
+        // Rejected if it has a gap: then nothing has changed yet.
+        let changes = self.topology.reload(&config).map_err(|e| e.to_string())?;
+        let view = self.learned.view(&config, &self.topology.load());
         let what = format!(
-            "{} keyspaces, version {}",
+            "{} keyspaces; {} tablets added, {} removed, {} changed roles",
             config.keyspaces.len(),
-            view.catalog.version()
+            changes.added.len(),
+            changes.removed.len(),
+            changes.roles.len(),
         );
         // The tablets first: a statement planned by the new view must find its shards.
         self.shared.fleet.configure(backend, build::pool_options(&config));
@@ -204,7 +213,7 @@ impl Core {
         let _one = self.changing.lock().await;
         let config = self.config.load_full();
         self.learned.learn(&config, keyspace, &self.shared.metrics).await;
-        self.publish(self.learned.view(&config));
+        self.publish(self.learned.view(&config, &self.topology.load()));
     }
 
     fn publish(&self, view: View) {

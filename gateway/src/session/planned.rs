@@ -10,7 +10,7 @@ use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, To
 use super::command::found_rows;
 use super::query::{Form, Way};
 use super::{More, Session, SessionError, limits_of};
-use crate::base::{Role, ShardId, clock};
+use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
 use crate::exec::{self, Answer, Payload, Rename, Run, Statement};
 use crate::plan::{BindInput, Bound, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::SettingName;
@@ -25,7 +25,13 @@ impl Session {
         way: Way<'_>,
     ) -> Result<(), SessionError> {
         self.check_not_lost()?;
-        let plan = self.plan(lexed)?;
+        let plan = match class.kind {
+            StatementKind::Describe { table } => {
+                self.plan_for_any(lexed, super::show::qualifier_at(lexed, table).as_deref())?
+            }
+            StatementKind::Show => self.plan_for_any(lexed, super::show::keyspace_named(lexed).as_deref())?,
+            _ => self.plan(lexed)?,
+        };
         let bound = self.bind(&plan, sql, lexed, way.form)?;
         self.check_state(lexed, class, &bound)?;
         if class.causes_implicit_commit {
@@ -46,32 +52,68 @@ impl Session {
             .keyspace
             .as_ref()
             .filter(|k| !super::target::is_virtual(k.as_str()));
+        self.plan_for(lexed, keyspace, target.shard.as_ref())
+    }
+
+    /// A plan for a statement that any one shard answers alike: about a table, not about its rows.
+    pub(super) fn plan_for_any(
+        &self,
+        lexed: &Lexed<'_>,
+        named: Option<&str>,
+    ) -> Result<Arc<Plan>, SessionError> {
+        let target = &self.state.target;
+        let named = named
+            .and_then(|n| self.view.catalog.keyspace(n))
+            .map(|k| k.name.clone());
+        let keyspace = match named.or_else(|| target.keyspace.clone()) {
+            Some(name) if !super::target::is_virtual(name.as_str()) => name,
+            Some(_) | None => {
+                let any = self.view.catalog.any_keyspace().ok_or(PlanError::NoKeyspace)?;
+                any.name.clone()
+            }
+        };
+        let own = target
+            .shard
+            .clone()
+            .filter(|_| target.keyspace.as_ref() == Some(&keyspace));
+        let first = || {
+            self.view
+                .catalog
+                .keyspace(keyspace.as_str())?
+                .shards
+                .first()
+                .map(|s| s.id.shard.clone())
+        };
+        let shard = own.or_else(first);
+        self.plan_for(lexed, Some(&keyspace), shard.as_ref())
+    }
+
+    fn plan_for(
+        &self,
+        lexed: &Lexed<'_>,
+        keyspace: Option<&KeyspaceName>,
+        shard: Option<&ShardName>,
+    ) -> Result<Arc<Plan>, SessionError> {
+        let key = PlanKey {
+            fingerprint: Arc::from(Fingerprint::of(lexed).key()),
+            literals: Box::default(),
+            keyspace: keyspace.cloned(),
+            shard: shard.cloned(),
+            sql_mode: self.state.sql_mode,
+            version: self.view.catalog.version(),
+        };
+        if let Some(found) = self.shared.plans.get(&key, lexed) {
+            return Ok(found);
+        }
         let input = PlanInput {
             statement: lexed,
             catalog: &self.view.catalog,
             keyspace,
-            shard: target.shard.as_ref(),
+            shard,
         };
-        let key = self.plan_key(lexed);
-        if let Some(found) = self.shared.plans.get(&key, lexed) {
-            return Ok(found);
-        }
         let made = Arc::new(plan(&input)?);
         self.shared.plans.insert(key, Arc::clone(&made));
         Ok(made)
-    }
-
-    /// What a plan depends on besides the values of its literals.
-    fn plan_key(&self, lexed: &Lexed<'_>) -> PlanKey {
-        let fingerprint = Fingerprint::of(lexed);
-        PlanKey {
-            fingerprint: Arc::from(fingerprint.key()),
-            literals: Box::default(),
-            keyspace: self.state.target.keyspace.clone(),
-            shard: self.state.target.shard.clone(),
-            sql_mode: self.state.sql_mode,
-            version: self.view.catalog.version(),
-        }
     }
 
     pub(super) fn bind(
@@ -116,6 +158,9 @@ impl Session {
             version: self.view.options.server_version.clone(),
             user: format!("{}@{host}", handle.user()),
             current_user: format!("{}@%", handle.user()),
+            autocommit: self.state.autocommit,
+            warning_count: self.state.warning_count,
+            error_count: self.state.error_count(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Lexed, Show, ShowKind, parse_show};
+use shardgate_sql::{Classified, Lexed, Show, ShowKind, TokenKind, parse_show};
 use shardgate_wire::{ColumnDef, OkPacket};
 
 use super::query::Way;
@@ -273,7 +273,7 @@ impl Session {
             return self.planned(sql, lexed, class, way).await;
         }
         let shard = self.shard_of(&target)?;
-        let database = shard.database.clone();
+        let database = shard.database.to_string();
         let statement = rendered(lexed, show, &database);
         let mut conn = self.borrow(&shard.id).await?;
         let (mut columns, rows) = self
@@ -444,4 +444,17 @@ fn create_database(show: &Show) -> Table {
     );
     table.push([name, sql]);
     table
+}
+
+/// The keyspace before a dot at a table's name.
+pub(super) fn qualifier_at(lexed: &Lexed<'_>, table: usize) -> Option<String> {
+    let name = lexed.name(table)?;
+    lexed
+        .is(table + 1, TokenKind::Dot)
+        .then(|| String::from_utf8_lossy(&name).into_owned())
+}
+
+/// The keyspace that a SHOW names, in its FROM or before a table's name.
+pub(super) fn keyspace_named(lexed: &Lexed<'_>) -> Option<String> {
+    parse_show(lexed)?.database
 }

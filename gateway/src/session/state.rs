@@ -113,6 +113,11 @@ impl SessionState {
         self.warning_count = 1;
     }
 
+    /// `@@error_count`.
+    pub(super) fn error_count(&self) -> u16 {
+        u16::try_from(self.warnings.iter().filter(|w| w.level == "Error").count()).unwrap_or(u16::MAX)
+    }
+
     /// A statement that the gateway answered itself, without warnings.
     pub(super) fn note_local(&mut self) {
         self.row_count = 0;

@@ -8,12 +8,34 @@ use super::loose::LooseWeights;
 use super::value::Value;
 use crate::base::KeyspaceId;
 
-/// `hash`: DES-ECB under an all-zero key over the big-endian 64-bit value; Vitess's "null hash".
-pub(super) fn hash(v: u64) -> KeyspaceId {
-    let cipher = des::Des::new(&Array::from([0u8; 8]));
-    let mut block = Array::from(v.to_be_bytes());
-    cipher.encrypt_block(&mut block);
-    KeyspaceId::from_slice(&block)
+/// `hash`: DES-ECB under an all-zero key over the big-endian 64-bit value; Vitess's "null hash". The key schedule costs
+/// as much as a block, so it is made once.
+#[derive(Clone)]
+pub(super) struct NullHash(des::Des);
+
+impl NullHash {
+    pub(super) fn new() -> Self {
+        Self(des::Des::new(&Array::from([0u8; 8])))
+    }
+
+    pub(super) fn of(&self, v: u64) -> KeyspaceId {
+        let mut block = Array::from(v.to_be_bytes());
+        self.0.encrypt_block(&mut block);
+        KeyspaceId::from_slice(&block)
+    }
+}
+
+impl std::fmt::Debug for NullHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NullHash")
+    }
+}
+
+/// All have the same key.
+impl PartialEq for NullHash {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// `numeric`: the number itself, big-endian.

@@ -14,6 +14,8 @@ mod error;
 mod functional;
 mod loose;
 mod named;
+#[cfg(test)]
+mod oracle;
 mod safety;
 mod value;
 
@@ -57,7 +59,7 @@ pub enum Routed {
 /// The computation of a vindex.
 #[derive(Clone, Debug, PartialEq)]
 enum Function {
-    Hash,
+    Hash(Arc<functional::NullHash>),
     Numeric,
     ReverseBits,
     XxHash,
@@ -101,7 +103,7 @@ impl Vindex {
         cut: Option<&NamedCut>,
     ) -> Result<Self, VindexError> {
         let function = match kind {
-            "hash" => Function::Hash,
+            "hash" => Function::Hash(Arc::new(functional::NullHash::new())),
             "numeric" => Function::Numeric,
             "reverse_bits" => Function::ReverseBits,
             "xxhash" => Function::XxHash,
@@ -168,7 +170,7 @@ impl Vindex {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match &self.function {
-            Function::Hash => "hash",
+            Function::Hash(_) => "hash",
             Function::Numeric => "numeric",
             Function::ReverseBits => "reverse_bits",
             Function::XxHash => "xxhash",
@@ -192,7 +194,7 @@ impl Vindex {
     pub const fn cost(&self) -> u32 {
         match &self.function {
             Function::Binary | Function::Numeric | Function::Named(_) => 0,
-            Function::Hash
+            Function::Hash(_)
             | Function::ReverseBits
             | Function::XxHash
             | Function::BinaryMd5
@@ -213,7 +215,7 @@ impl Vindex {
         use functional as f;
         let kind = self.kind();
         let id = match &self.function {
-            Function::Hash => f::hash(f::as_u64(kind, value, true)?),
+            Function::Hash(hash) => hash.of(f::as_u64(kind, value, true)?),
             Function::Numeric => f::numeric(f::as_u64(kind, value, false)?),
             Function::ReverseBits => f::reverse_bits(f::as_u64(kind, value, false)?),
             Function::XxHash => f::with_bytes(kind, value, f::xxhash)?,

@@ -28,7 +28,7 @@ impl Vindex {
     pub fn safety(&self, column: &ColumnType) -> Safety {
         match &self.function {
             Function::Null => Safety::Always,
-            Function::Hash | Function::Numeric | Function::ReverseBits => numeric(column),
+            Function::Hash(_) | Function::Numeric | Function::ReverseBits => numeric(column),
             Function::XxHash | Function::BinaryMd5 | Function::Binary => bytes(column),
             Function::UnicodeLooseXxHash(_) | Function::UnicodeLooseMd5(_) => loose(column),
             Function::Named(cut) => match cut.kind() {

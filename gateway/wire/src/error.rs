@@ -64,16 +64,24 @@ impl WireError {
         }
     }
 
-    /// The error packet that tells the peer, where one can still be sent.
+    /// Whether the connection stands at the next command and can be used on, after answering
+    /// [`WireError::client_error`].
+    #[must_use]
+    pub const fn keeps_connection(&self) -> bool {
+        matches!(self, Self::Malformed(_) | Self::PacketTooLarge { .. })
+    }
+
+    /// The error packet that tells the peer, where one can still be sent. Servers give some of these numbers the
+    /// SQLSTATE 08S01, which makes drivers drop a connection that is still good; here it is HY000.
     #[must_use]
     pub fn client_error(&self) -> Option<ErrPacket> {
         match self {
             Self::PacketTooLarge { .. } => Some(ErrPacket::new(
                 1153,
-                *b"08S01",
+                *b"HY000",
                 "Got a packet bigger than 'max_allowed_packet' bytes",
             )),
-            Self::OutOfOrder { .. } => Some(ErrPacket::new(1156, *b"08S01", "Got packets out of order")),
+            Self::OutOfOrder { .. } => Some(ErrPacket::new(1156, *b"HY000", "Got packets out of order")),
             Self::Malformed(what) => Some(ErrPacket::new(
                 1835,
                 *b"HY000",

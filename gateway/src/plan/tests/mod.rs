@@ -179,6 +179,9 @@ fn session(keyspace: &str) -> Session {
         version: "10.11.6-MariaDB".into(),
         user: "root@10.0.0.1".into(),
         current_user: "root@%".into(),
+        autocommit: true,
+        warning_count: 0,
+        error_count: 0,
     };
     Session {
         catalog: Arc::new(catalog()),

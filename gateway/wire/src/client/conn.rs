@@ -27,6 +27,8 @@ pub(crate) enum Phase {
     ColumnsEof,
     /// Rows or their end.
     Rows,
+    /// A relay was given up inside a row: nothing can be read any more.
+    InsideRow,
     /// Rows were announced and their end has been read already: a cursor was opened.
     CursorEnd,
     /// The first packet of the answer to a prepare.

@@ -21,8 +21,7 @@ impl TabletConn {
                     self.read_columns().await?;
                 }
                 Phase::ColumnsEof => {
-                    self.stream.read_packet().await?;
-                    self.phase = Phase::Rows;
+                    self.read_columns_eof().await?;
                 }
                 Phase::Rows | Phase::CursorEnd => match self.next_row().await? {
                     RowEvent::Row(_) | RowEvent::End(_) | RowEvent::Err(_) => {}
@@ -38,6 +37,7 @@ impl TabletConn {
                     self.read_text().await?;
                 }
                 Phase::Infile => self.end_infile().await?,
+                Phase::InsideRow => return Err(WireError::State("an answer was cut off inside a row")),
                 Phase::PrepareDefs => return Err(WireError::State("the answer to a prepare was cut off")),
             }
         }

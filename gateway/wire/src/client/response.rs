@@ -82,7 +82,8 @@ impl TabletConn {
         }
     }
 
-    /// Reads the column definitions behind [`Head::ResultSet`].
+    /// Reads the column definitions behind [`Head::ResultSet`]. If the server gives up among them, that is
+    /// [`WireError::Server`] and the connection is idle again.
     pub async fn read_columns(&mut self) -> Result<Columns, WireError> {
         let Phase::Columns { mut left } = self.phase else {
             return Err(WireError::State("no column definitions are due"));
@@ -90,23 +91,26 @@ impl TabletConn {
         // The count is the server's word only: memory follows what comes.
         let mut definitions = Vec::with_capacity(usize::try_from(left).unwrap_or(usize::MAX).min(1024));
         while left > 0 {
-            definitions.push(self.stream.read_packet().await?);
+            definitions.push(self.read_definition().await?);
             left -= 1;
             self.phase = Phase::Columns { left };
         }
-        let mut cursor = false;
         self.phase = Phase::Rows;
-        if !self.deprecates_eof() {
-            self.phase = Phase::ColumnsEof;
-            let eof = EofPacket::parse(&self.stream.read_packet().await?)?;
-            cursor = eof.status.contains(StatusFlags::CURSOR_EXISTS);
-            self.phase = if cursor { Phase::CursorEnd } else { Phase::Rows };
-            self.early_end = OkPacket {
-                warnings: eof.warnings,
-                ..OkPacket::with_status(eof.status)
-            };
-        }
+        let cursor = !self.deprecates_eof() && self.read_columns_eof().await?;
         Ok(Columns { definitions, cursor })
+    }
+
+    /// Reads the EOF packet behind column definitions; whether a cursor was opened, so that no rows follow.
+    pub(super) async fn read_columns_eof(&mut self) -> Result<bool, WireError> {
+        self.phase = Phase::ColumnsEof;
+        let eof = EofPacket::parse(&self.read_definition().await?)?;
+        let cursor = eof.status.contains(StatusFlags::CURSOR_EXISTS);
+        self.phase = if cursor { Phase::CursorEnd } else { Phase::Rows };
+        self.early_end = OkPacket {
+            warnings: eof.warnings,
+            ..OkPacket::with_status(eof.status)
+        };
+        Ok(cursor)
     }
 
     /// Reads the next row or the end. Also for rows behind `COM_STMT_FETCH`.
@@ -168,12 +172,22 @@ impl TabletConn {
     async fn read_definitions(&mut self, count: u16) -> Result<Vec<Bytes>, WireError> {
         let mut list = Vec::with_capacity(usize::from(count).min(1024));
         for _ in 0..count {
-            list.push(self.stream.read_packet().await?);
+            list.push(self.read_definition().await?);
         }
         if count > 0 && !self.deprecates_eof() {
-            EofPacket::parse(&self.stream.read_packet().await?)?;
+            EofPacket::parse(&self.read_definition().await?)?;
         }
         Ok(list)
+    }
+
+    /// Reads a definition or the EOF packet behind definitions. A server that gives up among them sends an error
+    /// instead, which no definition can be taken for.
+    async fn read_definition(&mut self) -> Result<Bytes, WireError> {
+        let packet = self.stream.read_packet().await?;
+        if packet.first() == Some(&ErrPacket::HEADER) {
+            return Err(WireError::Server(Box::new(self.take_err(&packet)?)));
+        }
+        Ok(packet)
     }
 
     /// Reads the answer to `COM_FIELD_LIST`: definitions, as the server sent them.

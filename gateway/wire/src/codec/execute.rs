@@ -225,6 +225,25 @@ mod tests {
     }
 
     #[test]
+    fn as_many_parameters_as_the_protocol_counts_come_back() {
+        let count = usize::from(u16::MAX);
+        let t = ParamType {
+            column_type: ColumnType::LongLong,
+            unsigned: true,
+        };
+        let bytes: Vec<_> = (0..count as u64).map(u64::to_le_bytes).collect();
+        let mut out = Vec::new();
+        put_execute(&mut out, 1, 0, bytes.iter().map(|b| (t, Param::Value(b))));
+        let mut types = Vec::new();
+        let got = Execute::parse(&out, count, &mut types, |_| false).unwrap();
+        assert_eq!(got.params.len(), count);
+        assert_eq!(
+            got.params[count - 1].decode(types[count - 1]),
+            Ok(Some(Value::UInt(count as u64 - 1)))
+        );
+    }
+
+    #[test]
     fn a_recorded_execution_is_read() {
         // mysql_async: EXECUTE of `SELECT ?, ?, ?` with (1i64, NULL, "abc").
         let bytes = b"\x01\0\0\0\x00\x01\0\0\0\x02\x01\x08\x00\x06\x00\xfd\x00\x01\0\0\0\0\0\0\0\x03abc";

@@ -62,7 +62,7 @@ pub enum Command {
     },
     /// `COM_RESET_CONNECTION`.
     ResetConnection,
-    /// Anything else: 1047/08S01, "Unknown command".
+    /// Anything else: 1047, "Unknown command".
     Unknown(u8),
 }
 

@@ -102,6 +102,7 @@ impl ClientConn {
     /// connection usable: answer [`WireError::client_error`] and go on. After any other error it is done for.
     pub async fn read_command(&mut self) -> Result<Command, WireError> {
         self.stream.reset_seq();
+        self.stream.rest();
         let packet = self.stream.read_packet().await?;
         Ok(Command::parse(&packet, self.agreed.capabilities)?)
     }
