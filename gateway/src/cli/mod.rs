@@ -1,6 +1,8 @@
 //! The command line: one file a subcommand.
 
 mod check;
+#[cfg(feature = "demo")]
+mod demo;
 mod serve;
 mod stop;
 
@@ -22,6 +24,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a gateway over simulated shards in this process, with data to try it on.
+    #[cfg(feature = "demo")]
+    Demo(demo::DemoArgs),
     /// Run the gateway that a configuration file describes.
     Serve(serve::ServeArgs),
     /// Check a configuration file and print the topology it describes.
@@ -32,6 +37,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
     }
