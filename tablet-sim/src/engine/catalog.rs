@@ -186,6 +186,16 @@ impl Table {
             return 0;
         };
         let mut flags = column.ty.flags();
+        if matches!(
+            column.ty,
+            Ty::Int { .. } | Ty::Decimal { .. } | Ty::Float | Ty::Double
+        ) {
+            // Servers mark computed numbers as binary, stored ones not.
+            flags &= !flag::BINARY;
+        }
+        if matches!(column.ty, Ty::DateTime { timestamp: true, .. }) {
+            flags |= flag::UNSIGNED;
+        }
         if !column.nullable {
             flags |= flag::NOT_NULL;
             if column.default == Default::None && !column.auto_increment {

@@ -11,6 +11,7 @@ use shardgate_wire::codec::binary::put_row_from_text;
 use shardgate_wire::codec::text::put_cell;
 use tokio::sync::mpsc;
 
+use crate::engine::collate::Collation;
 use crate::engine::session::Sink;
 use crate::engine::types::ColumnMeta;
 use crate::error::{SqlError, SqlResult};
@@ -59,10 +60,11 @@ pub(super) fn column_def(meta: &ColumnMeta) -> ColumnDef {
         org_table: bytes(&meta.org_table),
         name: bytes(&meta.name),
         org_name: bytes(&meta.org_name),
+        // Texts are told to be in the connection's collation, whatever the column's own.
         charset: if meta.ty.is_binary_on_wire() {
             63
         } else {
-            meta.ty.collation().id()
+            Collation::Ci.id()
         },
         length: meta.ty.wire_length(),
         flags: meta.flags,

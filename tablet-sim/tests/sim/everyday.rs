@@ -611,3 +611,45 @@ async fn a_long_result_arrives_whole() {
             .all(|(at, (i, s))| *i == at as u64 + 1 && s.len() == 50)
     );
 }
+
+#[tokio::test]
+async fn numbers_of_enums_and_fractions_of_texts_are_kept() {
+    let tablet = tablet().await;
+    let mut conn = client(&tablet).await;
+    check(
+        &mut conn,
+        &[
+            ("CREATE TABLE e (v ENUM('z','y','x'))", ""),
+            ("INSERT INTO e VALUES ('x'), ('z'), (2), (NULL)", ""),
+            ("SELECT v, v + 0 FROM e ORDER BY v", "NULL|NULL/z|1/y|2/x|3"),
+            (
+                "SELECT UNIX_TIMESTAMP('2024-01-01 00:00:00.5'), TIME('10:11:12.345')",
+                "1704067200.5|10:11:12.345",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn thousands_of_rows_load_in_one_go() {
+    let tablet = tablet().await;
+    let rows: Vec<String> = (1..=5000)
+        .map(|i| format!("({i}, 'customer {i}', {i}.25)"))
+        .collect();
+    let script = format!(
+        "CREATE TABLE shop.big (id BIGINT PRIMARY KEY, name VARCHAR(40), total DECIMAL(10,2)); \
+         INSERT INTO shop.big VALUES {}",
+        rows.join(",")
+    );
+    let before = tokio::time::Instant::now();
+    tablet.execute_local(&script).await.unwrap();
+    println!("5000 rows in {:?}", before.elapsed());
+    assert_eq!(
+        tablet
+            .query_local("SELECT COUNT(*), SUM(total) FROM shop.big")
+            .await
+            .unwrap(),
+        [[Some("5000".to_owned()), Some("12503750.00".to_owned())]]
+    );
+}

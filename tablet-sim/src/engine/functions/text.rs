@@ -129,7 +129,7 @@ fn padding(conn: &Connection) -> rusqlite::Result<()> {
             return text(whole.chars().take(width).collect());
         }
         if with.is_empty() {
-            return text(String::new());
+            return Ok(Value::Null);
         }
         let fill: String = with.chars().cycle().take(width - have).collect();
         text(if left { fill + &whole } else { whole + &fill })

@@ -58,8 +58,39 @@ pub(crate) fn bytes(tx: &Tx) -> Tx {
     )
 }
 
+/// An ENUM in arithmetic is the position of its value, from 1; any other value stays what it is.
+fn positioned(tx: &Tx) -> Option<Tx> {
+    let Ty::Enum(values, _) = &tx.ty else {
+        return None;
+    };
+    Some(Tx::new(
+        enum_position(&tx.sql, values),
+        Ty::Int {
+            size: IntSize::Small,
+            unsigned: true,
+            width: 5,
+        },
+        tx.nullable,
+    ))
+}
+
+/// The position of an ENUM's value among its values.
+pub(crate) fn enum_position(sql: &str, values: &[String]) -> String {
+    use std::fmt::Write as _;
+    let mut out = format!("(CASE {sql}");
+    for (i, v) in values.iter().enumerate() {
+        // A String takes everything.
+        let _ = write!(out, " WHEN {} THEN {}", value::text_literal(v), i + 1);
+    }
+    let _ = write!(out, " WHEN '' THEN 0 END)");
+    out
+}
+
 /// The value as a double.
 pub(crate) fn double(tx: &Tx) -> Tx {
+    if let Some(position) = positioned(tx) {
+        return double(&position);
+    }
     let sql = match tx.ty.class() {
         Class::Double | Class::Null => {
             return Tx {
@@ -80,6 +111,9 @@ pub(crate) fn double(tx: &Tx) -> Tx {
 
 /// The value as an exact number.
 pub(crate) fn decimal(tx: &Tx) -> Tx {
+    if let Some(position) = positioned(tx) {
+        return decimal(&position);
+    }
     let (whole, scale) = tx.ty.digits();
     let sql = match tx.ty.class() {
         Class::Decimal | Class::Null => return tx.clone(),
@@ -98,6 +132,9 @@ pub(crate) fn decimal(tx: &Tx) -> Tx {
 
 /// The value as an integer, rounded; of 64 bits.
 pub(crate) fn integer(tx: &Tx, unsigned: bool) -> Tx {
+    if let Some(position) = positioned(tx) {
+        return integer(&position, unsigned);
+    }
     let flag = u8::from(unsigned);
     let sql = match tx.ty.class() {
         Class::Int

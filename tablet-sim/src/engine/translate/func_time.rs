@@ -37,6 +37,19 @@ fn unit_argument(e: &Expr) -> SqlResult<String> {
     }
 }
 
+/// Digits of a second that a value has, or may have.
+fn fraction_digits(x: &Tx) -> u8 {
+    match (&x.ty, &x.konst) {
+        (Ty::DateTime { fsp, .. } | Ty::Time { fsp }, _) => *fsp,
+        (Ty::Text { .. }, Some(Value::Text(t))) => {
+            t.rsplit_once('.').map_or(0, |(_, f)| f.trim_end().len().min(6)) as u8
+        }
+        (Ty::Text { .. } | Ty::Double | Ty::Float, _) => 6,
+        (Ty::Decimal { scale, .. }, _) => (*scale).min(6),
+        _ => 0,
+    }
+}
+
 impl Translator<'_> {
     /// A value as text that date functions read.
     fn moment(tx: &Tx) -> SqlResult<Tx> {
@@ -102,11 +115,7 @@ impl Translator<'_> {
             }
             ("TIME", [x]) => {
                 let x = self.expr(x)?;
-                let fsp = if let Ty::DateTime { fsp, .. } = x.ty {
-                    fsp
-                } else {
-                    0
-                };
+                let fsp = fraction_digits(&x);
                 Tx {
                     konst: None,
                     column: None,
@@ -116,11 +125,7 @@ impl Translator<'_> {
             }
             ("TIMESTAMP", [x]) => {
                 let x = self.expr(x)?;
-                let fsp = if let Ty::DateTime { fsp, .. } = x.ty {
-                    fsp
-                } else {
-                    0
-                };
+                let fsp = fraction_digits(&x);
                 Tx {
                     konst: None,
                     column: None,
@@ -130,11 +135,7 @@ impl Translator<'_> {
             }
             ("UNIX_TIMESTAMP", [x]) => {
                 let x = self.expr(x)?;
-                let fsp = if let Ty::DateTime { fsp, .. } = x.ty {
-                    fsp
-                } else {
-                    0
-                };
+                let fsp = fraction_digits(&x);
                 let exact = format!("my_unix({})", Self::moment(&x)?.sql);
                 if fsp == 0 {
                     Tx::new(format!("my_dec2i({exact},0)"), Ty::BIGINT, true)

@@ -39,18 +39,7 @@ fn direction(term: &OrderByExpr) -> SqlResult<&'static str> {
 /// The key to sort an expression by: an ENUM sorts by the position of its value.
 fn sort_key(tx: &Tx) -> String {
     if let Ty::Enum(values, _) = &tx.ty {
-        use std::fmt::Write as _;
-        let mut out = format!("CASE {}", tx.sql);
-        for (i, v) in values.iter().enumerate() {
-            let _ = write!(
-                out,
-                " WHEN {} THEN {}",
-                super::super::value::text_literal(v),
-                i + 1
-            );
-        }
-        out.push_str(" END");
-        return out;
+        return super::cast::enum_position(&tx.sql, values);
     }
     tx.collated()
 }
