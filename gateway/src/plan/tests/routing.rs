@@ -49,7 +49,9 @@ fn what_matches_nothing_goes_anywhere_and_still_answers() {
             ("SELECT COUNT(*) FROM t WHERE id = 1 AND id = 2", "any"),
             ("SELECT * FROM t WHERE id IN (NULL)", "any"),
             ("SELECT * FROM t WHERE id IN (NULL, 3)", "s3"),
-            ("SELECT * FROM t WHERE id = 1.5", "any"),
+            // A server may find rows by the rounded value.
+            ("SELECT * FROM t WHERE id = 1.5", ALL),
+            ("SELECT * FROM t WHERE id IN (1, 1.5)", ALL),
             ("SELECT * FROM t WHERE 1 = 0", "any"),
             ("SELECT * FROM t WHERE FALSE", "any"),
             ("SELECT * FROM t WHERE 0 OR id = 2", "s2"),
