@@ -5,6 +5,7 @@
 mod cancel;
 mod check;
 mod crowd;
+mod demo;
 mod docs;
 mod failing;
 mod harness;
