@@ -9,6 +9,7 @@ mod demo;
 mod docs;
 mod failing;
 mod harness;
+mod introspection;
 mod lifecycle;
 mod order;
 mod prepared;
