@@ -276,7 +276,10 @@ impl Connection {
     async fn ping(&mut self) -> Result<(), End> {
         let verdict = self.tablet.faults.judge(None);
         if verdict.black_hole || verdict.hang {
-            self.stop.cancelled().await;
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                _ = self.conn.watch_closed() => {}
+            }
             return Err(End::Quiet);
         }
         if verdict.reset {

@@ -118,8 +118,11 @@ impl Connection {
     /// The faults that strike before a statement runs. An error to answer instead, if one.
     async fn faults_before(&mut self, verdict: &Verdict) -> Result<Option<SqlError>, End> {
         if verdict.black_hole {
-            // Deaf, too: only the end of the tablet ends this.
-            self.stop.cancelled().await;
+            // Deaf to KILL, too. That a client has closed is noticed, so that its place is free again; it cannot tell.
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                _ = self.conn.watch_closed() => {}
+            }
             return Err(End::Quiet);
         }
         if !verdict.delay.is_zero()

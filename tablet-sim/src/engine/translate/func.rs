@@ -108,9 +108,14 @@ impl Translator<'_> {
             return Err(SqlError::new(1111, *b"HY000", "Invalid use of group function"));
         }
         self.aggregate = true;
+        // Inside an aggregate a name is a column, even where HAVING would take it for a select item.
+        let alias_first = self.scopes.last_mut().is_some_and(|s| std::mem::take(&mut s.alias_first));
         let clause = self.clause;
-        self.in_clause(clause, false, |t| t.aggregate_inner(name, call))
-            .map(Some)
+        let out = self.in_clause(clause, false, |t| t.aggregate_inner(name, call));
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.alias_first = alias_first;
+        }
+        out.map(Some)
     }
 
     fn aggregate_inner(&mut self, name: &str, call: &Call<'_>) -> SqlResult<Tx> {
