@@ -7,23 +7,23 @@
 //! A transaction that has only read gives up its snapshot for a newer one when it begins to write, as a `MySQL`
 //! statement that writes also sees the newest rows.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+mod transaction;
 
-use rusqlite::Connection;
-use tokio::sync::OwnedMutexGuard;
-
-use super::functions::{self, Shared};
-use super::parse::Parsed;
-use super::temporal::DateTime;
-use super::translate::Facts;
-use super::types::{ColumnMeta, Ty};
-use super::value::{Value, quote};
-use super::vars::Variables;
+use crate::engine::functions::{self, Shared};
+use crate::engine::parse::Parsed;
+use crate::engine::temporal::DateTime;
+use crate::engine::translate::Facts;
+use crate::engine::types::{ColumnMeta, Ty};
+use crate::engine::value::Value;
+use crate::engine::vars::Variables;
 use crate::error::{SqlError, SqlResult};
 use crate::repl::Event;
 use crate::tablet::Tablet;
+use rusqlite::Connection;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::OwnedMutexGuard;
 
 /// A warning that SHOW WARNINGS lists.
 #[derive(Clone, Debug)]
@@ -143,33 +143,42 @@ impl Facts for Session {
             Some(other) => Err(SqlError::unknown_variable(&format!("{other}.{name}"))),
         }
     }
+
     fn user(&self, name: &str) -> (Value, Ty) {
         self.user_vars
             .get(&name.to_lowercase())
             .cloned()
             .unwrap_or((Value::Null, Ty::Null))
     }
+
     fn connection_id(&self) -> u64 {
         u64::from(self.id)
     }
+
     fn account(&self) -> &str {
         &self.account
     }
+
     fn last_insert_id(&self) -> u64 {
         self.last_insert_id
     }
+
     fn found_rows(&self) -> u64 {
         self.found_rows
     }
+
     fn row_count(&self) -> i64 {
         self.row_count
     }
+
     fn now(&self) -> DateTime {
         self.now
     }
+
     fn database(&self) -> Option<&str> {
         self.db.as_deref()
     }
+
     fn version(&self) -> &str {
         self.vars.text("version")
     }
@@ -397,173 +406,6 @@ impl Session {
                 Err(e)
             }
         }
-    }
-
-    fn begin(&mut self, read_only: Option<bool>, snapshot: bool) -> SqlResult<()> {
-        self.txn.active = true;
-        let configured = self
-            .next_read_only
-            .take()
-            .unwrap_or_else(|| self.vars.on("transaction_read_only"));
-        self.txn.read_only = read_only.unwrap_or(configured);
-        self.isolation = self
-            .next_isolation
-            .take()
-            .unwrap_or_else(|| self.vars.text("transaction_isolation").to_owned());
-        if snapshot {
-            self.begin_read()?;
-            // The snapshot is taken by the first read.
-            self.conn
-                .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-        }
-        Ok(())
-    }
-
-    /// Starts the transaction that autocommit=0 implies.
-    pub(crate) fn implied_begin(&mut self) -> SqlResult<()> {
-        if !self.txn.active && !self.vars.on("autocommit") {
-            return self.begin(None, false);
-        }
-        Ok(())
-    }
-
-    /// Before a read: a transaction that repeats its reads opens its snapshot.
-    pub(crate) fn begin_read(&mut self) -> SqlResult<()> {
-        self.implied_begin()?;
-        let repeatable = matches!(self.isolation.as_str(), "REPEATABLE-READ" | "SERIALIZABLE");
-        if self.txn.active && repeatable && !self.txn.open {
-            self.conn.execute_batch("BEGIN")?;
-            self.txn.open = true;
-        }
-        Ok(())
-    }
-
-    /// Before a write: the write lock is held, and `SQLite` gets a writing transaction on the newest rows.
-    pub(crate) fn begin_write(&mut self) -> SqlResult<()> {
-        if self.tablet.is_read_only() && !self.applier && !self.local {
-            return Err(SqlError::read_only());
-        }
-        self.implied_begin()?;
-        if self.txn.active && self.txn.read_only {
-            return Err(SqlError::read_only_transaction());
-        }
-        if self.lock.is_none() {
-            return Err(SqlError::internal("a write without the write lock"));
-        }
-        if self.txn.writing {
-            return Ok(());
-        }
-        if self.txn.open {
-            self.conn.execute_batch("COMMIT")?;
-            self.txn.open = false;
-        }
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
-        self.txn.open = true;
-        self.txn.writing = true;
-        for (name, _) in &self.txn.savepoints {
-            self.conn
-                .execute_batch(&format!("SAVEPOINT {}", quote(&format!("u_{name}"))))?;
-        }
-        Ok(())
-    }
-
-    /// Runs `f` so that an error undoes what it did, and nothing else of the transaction.
-    pub(crate) fn atomically<T>(&mut self, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
-        self.conn.execute_batch("SAVEPOINT statement")?;
-        let out = f(self);
-        let end = if out.is_ok() {
-            "RELEASE statement"
-        } else {
-            "ROLLBACK TO statement; RELEASE statement"
-        };
-        self.conn.execute_batch(end)?;
-        out
-    }
-
-    fn end_transaction(&mut self, statement: &str) -> SqlResult<()> {
-        let open = std::mem::take(&mut self.txn.open);
-        self.txn = Transaction::default();
-        if open {
-            self.conn.execute_batch(statement)?;
-        }
-        Ok(())
-    }
-
-    /// COMMIT.
-    pub(crate) fn commit(&mut self) -> SqlResult<()> {
-        let out = self.commit_keeping_lock();
-        self.lock = None;
-        out
-    }
-
-    fn commit_keeping_lock(&mut self) -> SqlResult<()> {
-        let events = std::mem::take(&mut self.pending);
-        self.end_transaction("COMMIT")?;
-        // Still under the write lock, so the log has the order of the commits.
-        if !events.is_empty() && !self.applier {
-            self.tablet.log(events);
-        }
-        Ok(())
-    }
-
-    /// ROLLBACK.
-    pub(crate) fn rollback(&mut self) -> SqlResult<()> {
-        self.pending.clear();
-        let out = self.end_transaction("ROLLBACK");
-        self.lock = None;
-        out
-    }
-
-    fn savepoint(&mut self, name: &str) -> SqlResult<()> {
-        self.implied_begin()?;
-        if !self.txn.active {
-            return Ok(());
-        }
-        let name = name.to_lowercase();
-        if self.txn.writing {
-            self.conn
-                .execute_batch(&format!("SAVEPOINT {}", quote(&format!("u_{name}"))))?;
-        }
-        // A name set again is a new savepoint; the old one is hidden under it, which no statement can tell.
-        self.txn
-            .savepoints
-            .retain(|(n, _)| *n != name || self.txn.writing);
-        self.txn.savepoints.push((name, self.pending.len()));
-        Ok(())
-    }
-
-    fn find_savepoint(&self, name: &str) -> SqlResult<usize> {
-        let name = name.to_lowercase();
-        self.txn
-            .savepoints
-            .iter()
-            .rposition(|(n, _)| *n == name)
-            .ok_or_else(|| SqlError::new(1305, *b"42000", format!("SAVEPOINT {name} does not exist")))
-    }
-
-    fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
-        let at = self.find_savepoint(name)?;
-        if self.txn.writing {
-            self.conn.execute_batch(&format!(
-                "ROLLBACK TO {}",
-                quote(&format!("u_{}", name.to_lowercase()))
-            ))?;
-        }
-        self.pending.truncate(self.txn.savepoints[at].1);
-        self.txn.savepoints.truncate(at + 1);
-        Ok(())
-    }
-
-    fn release(&mut self, name: &str) -> SqlResult<()> {
-        let at = self.find_savepoint(name)?;
-        if self.txn.writing {
-            self.conn.execute_batch(&format!(
-                "RELEASE {}",
-                quote(&format!("u_{}", name.to_lowercase()))
-            ))?;
-        }
-        self.txn.savepoints.truncate(at);
-        Ok(())
     }
 
     /// USE.
