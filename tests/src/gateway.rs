@@ -170,7 +170,7 @@ pub async fn run(args: &[&str]) -> Ended {
 }
 
 /// The addresses in what the gateway prints: one on a line that speaks of MySQL, one on a line for operators.
-fn printed_addresses(stdout: &str) -> Option<(SocketAddr, SocketAddr)> {
+pub(crate) fn printed_addresses(stdout: &str) -> Option<(SocketAddr, SocketAddr)> {
     // The last line may still be being written.
     let whole = stdout[..stdout.rfind('\n')?].to_lowercase();
     let on = |words: &[&str]| {

@@ -18,6 +18,7 @@ pub mod fixture;
 pub mod gateway;
 pub mod mariadb;
 pub mod process;
+pub mod sim;
 pub mod tools;
 pub mod wait;
 
@@ -26,3 +27,4 @@ pub use fault::{Fault, FaultProxy};
 pub use fixture::{Fixture, Layout};
 pub use gateway::Gateway;
 pub use mariadb::{Database, MariaDb};
+pub use sim::TabletSim;

@@ -15,4 +15,5 @@ mod order;
 mod prepared;
 mod serve;
 mod sessions;
+mod simulated;
 mod wire;
