@@ -474,13 +474,14 @@ impl Planner<'_, '_> {
             statement: self.statement,
             edits: &mut edits,
         };
-        rewrite.functions(made.queries, made.names);
+        rewrite.functions(made.names);
         let factors = made
             .queries
             .iter()
             .flat_map(|q| &q.from.factors)
             .filter_map(|f| f.qualifier);
         rewrite.qualifiers(keyspace, factors.chain(made.qualifiers));
+        rewrite.keep_names(made.queries);
         if let Route::Rows {
             several: Ok(Several::Select(shape)),
             ..

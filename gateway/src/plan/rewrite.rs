@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use shardgate_sql::{Lexed, TokenKind};
+use shardgate_sql::{Keyword as K, Lexed, TokenKind};
 
 use super::catalog::Keyspace;
 use super::facts::{Fact, SessionFacts};
@@ -28,26 +28,32 @@ pub(super) struct Rewrite<'r, 'a> {
 }
 
 impl Rewrite<'_, '_> {
-    /// Replaces session functions, and the moment where the statement scatters. The columns that are called by the
-    /// text of such a function keep their names.
-    pub(super) fn functions(&mut self, queries: &[Query], names: &Names) {
-        let mut changed = Vec::new();
-        let mut at = 0;
+    /// Replaces session functions, and the moment where the statement scatters.
+    pub(super) fn functions(&mut self, names: &Names) {
+        let mut at = self.statement.all().start;
         while at < self.statement.all().end {
             let Some((width, when, what)) = self.function_at(at, names) else {
                 at += 1;
                 continue;
             };
             self.edits.push(Edit::replace(at..at + width, what).when(when));
-            changed.push((at, when));
             at += width;
         }
+    }
+
+    /// Lets columns that are called by their own text, which edits change, keep the names the client gave them.
+    pub(super) fn keep_names(&mut self, queries: &[Query]) {
+        let changed: Vec<_> = self.edits.places().collect();
         for query in queries {
-            for item in items(self.statement, query.scope.items.clone())
-                .iter()
-                .filter(|i| i.alias.is_none())
-            {
-                self.keep_name(&item.span, &changed);
+            // An UPDATE's list looks alike, but names no columns.
+            if !self.statement.is_keyword(query.scope.span.start, K::Select) {
+                continue;
+            }
+            for item in items(self.statement, query.scope.items.clone()) {
+                // A plain column is called by its last part, whatever it is qualified by.
+                if item.alias.is_none() && item.column.is_none() && !item.star {
+                    self.keep_name(&item.span, &changed);
+                }
             }
         }
     }

@@ -110,6 +110,14 @@ impl Edits {
         self.edits.insert(at, edit);
     }
 
+    /// Where tokens are replaced, and when.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, When)> + '_ {
+        self.edits
+            .iter()
+            .filter(|e| !e.tokens.is_empty())
+            .map(|e| (e.tokens.start, e.when))
+    }
+
     fn active(&self, scattered: bool) -> impl Iterator<Item = &Edit> {
         self.edits
             .iter()

@@ -36,6 +36,10 @@ fn session_functions_become_literals_under_their_own_names() {
             "SELECT 'DATABASE()', `DATABASE` FROM t WHERE id = 1",
         ),
         ("DO LAST_INSERT_ID()", "DO CAST(7 AS UNSIGNED)"),
+        (
+            "UPDATE t SET v = LAST_INSERT_ID(), g = USER() WHERE id = 1",
+            "UPDATE t SET v = CAST(7 AS UNSIGNED), g = 'root@10.0.0.1' WHERE id = 1",
+        ),
     ] {
         assert_eq!(text(sql), sent);
     }
