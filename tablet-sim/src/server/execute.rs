@@ -193,7 +193,7 @@ impl Connection {
         parsed: Parsed,
         protocol: Protocol,
         verdict: &Verdict,
-        deadline: Option<Instant>,
+        mut deadline: Option<Instant>,
     ) -> Result<SqlResult<Option<Done>>, End> {
         let (sender, mut receiver) = mpsc::channel(QUEUE);
         let mut sink = ChannelSink::new(sender, protocol);
@@ -220,8 +220,9 @@ impl Connection {
                         self.session = back.ok().map(|(session, ..)| session);
                         return Err(end);
                     }
-                    // The deadline: the engine answers with its error.
-                    break (&mut task).await;
+                    // The deadline. The engine ends with its error; until then it may have to be rid of its chunks.
+                    deadline = None;
+                    continue;
                 }
             };
             if let Err(end) = self.send_chunk(&chunk, &mut rows, verdict).await {
@@ -230,6 +231,11 @@ impl Connection {
                 let back = task.await;
                 self.session = back.ok().map(|(session, ..)| session);
                 return Err(end);
+            }
+            // A stream that never pauses must not outrun its deadline.
+            if deadline.is_some_and(|at| at <= Instant::now()) {
+                self.enlisted.process.abort();
+                deadline = None;
             }
         };
         let Ok((session, out, rest)) = ended else {

@@ -155,3 +155,52 @@ async fn read_only_stops_writes_and_rows_can_be_slow() {
     assert_eq!(ask(&mut a, "SELECT id FROM t ORDER BY id").await, "1/2/3");
     assert!(before.elapsed() >= Duration::from_millis(50));
 }
+
+/// One HTTP request; status line and body.
+async fn http(addr: std::net::SocketAddr, method: &str, body: &str) -> (String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let request = format!(
+        "{method} /sim/one/faults HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap_or("").to_owned(), body.to_owned())
+}
+
+#[tokio::test]
+async fn faults_are_set_listed_and_taken_away_over_http() {
+    let tablet = tablet().await;
+    let mut conn = client(&tablet).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let router = axum::Router::new().nest(
+        "/sim/one/faults",
+        shardgate_tablet_sim::faults_router(tablet.clone()),
+    );
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let (status, body) = http(
+        addr,
+        "PUT",
+        r#"{"kind":"error","code":1205,"statement":"select 3"}"#,
+    )
+    .await;
+    assert!(status.contains("200"), "{status} {body}");
+    assert!(ask(&mut conn, "SELECT 3").await.starts_with("ERR 1205"));
+    let (status, body) = http(addr, "PUT", r#"[{"kind":"hang"},{"kind":"latency","millis":5}]"#).await;
+    assert!(
+        status.contains("400") && body.contains("millis"),
+        "{status} {body}"
+    );
+    let (_, body) = http(addr, "GET", "").await;
+    assert!(
+        body.contains(r#""struck":1"#),
+        "a refused request changes nothing: {body}"
+    );
+    let (status, _) = http(addr, "DELETE", "").await;
+    assert!(status.contains("200"));
+    assert_eq!(ask(&mut conn, "SELECT 3").await, "3");
+}

@@ -228,6 +228,22 @@ async fn a_statement_limit_ends_a_slow_statement() {
     .await;
 }
 
+/// A statement whose client did not read when its limit passed used to wait for ever: its engine for room in the queue,
+/// its connection for the engine.
+#[tokio::test]
+async fn a_limit_ends_a_result_that_nobody_reads() {
+    let tablet = tablet().await;
+    let mut a = client(&tablet).await;
+    a.query_drop("SET max_statement_time = 0.2").await.unwrap();
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, REPEAT('x', 2000) FROM n";
+    let result = a.query_iter(endless).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let ended = result.drop_result().await.unwrap_err();
+    assert!(failed(&ended).starts_with("ERR 1969"), "{ended}");
+    assert_eq!(ask(&mut a, "SELECT 1").await, "1");
+}
+
 #[tokio::test]
 async fn a_reset_connection_is_as_new_and_keeps_its_database() {
     let tablet = tablet().await;
