@@ -12,12 +12,20 @@ const SERVER_DIRS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"];
 
 /// A program by name, from `PATH` or where servers are kept.
 pub fn program(name: &str) -> PathBuf {
+    find(name).unwrap_or_else(|| panic!("`{name}` is not installed; {REMEDY}"))
+}
+
+/// MariaDB's command-line client, which newer systems no longer call `mysql`.
+pub fn mysql_client() -> PathBuf {
+    find("mariadb").unwrap_or_else(|| program("mysql"))
+}
+
+fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(SERVER_DIRS.iter().map(PathBuf::from))
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())
-        .unwrap_or_else(|| panic!("`{name}` is not installed; {REMEDY}"))
 }
 
 /// The gateway's binary: `SHARDGATE_BIN`, else the one built beside this test.

@@ -65,7 +65,7 @@ impl Cli {
 
     /// Feeds it the statements; it stops at the first that fails.
     pub async fn run(&self, sql: &str) -> Printed {
-        let mut command = Command::new(tools::program("mysql"));
+        let mut command = Command::new(tools::mysql_client());
         command
             .args([
                 "--no-defaults",
