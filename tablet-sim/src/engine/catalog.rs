@@ -40,6 +40,9 @@ pub(crate) struct Column {
     pub(crate) default: Default,
     pub(crate) auto_increment: bool,
     pub(crate) on_update_now: bool,
+    /// While a table is given a new shape: which column of the old one this one's rows come from. In a table of the
+    /// catalog it is the column itself.
+    pub(crate) from: Option<usize>,
     pub(crate) comment: String,
 }
 
@@ -97,7 +100,10 @@ impl Catalog {
             .ok_or_else(|| SqlError::no_table(schema, name))
     }
 
-    pub(crate) fn put(&mut self, table: Table) {
+    pub(crate) fn put(&mut self, mut table: Table) {
+        for (at, column) in table.columns.iter_mut().enumerate() {
+            column.from = Some(at);
+        }
         let schema = self.schemas.entry(table.schema.clone()).or_default();
         schema.insert(table.name.clone(), Arc::new(table));
     }

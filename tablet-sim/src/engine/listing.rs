@@ -89,6 +89,7 @@ impl Listing {
             default: Default::None,
             auto_increment: false,
             on_update_now: false,
+            from: None,
             comment: String::new(),
         };
         Table {

@@ -631,6 +631,32 @@ async fn numbers_of_enums_and_fractions_of_texts_are_kept() {
     .await;
 }
 
+/// Two columns renamed by one statement used to come out empty: the copy found columns by name.
+#[tokio::test]
+async fn columns_keep_their_rows_through_any_renaming() {
+    let tablet = tablet().await;
+    let mut conn = client(&tablet).await;
+    check(
+        &mut conn,
+        &[
+            (
+                "CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(10), w INT, KEY by_w (w))",
+                "",
+            ),
+            ("INSERT INTO p VALUES (1, 'a', 5), (2, 'b', 6)", ""),
+            (
+                "ALTER TABLE p CHANGE w ww BIGINT FIRST, RENAME COLUMN v TO vv, ADD COLUMN n INT DEFAULT 7",
+                "",
+            ),
+            ("SELECT * FROM p WHERE ww > 5", "6|2|b|7"),
+            ("ALTER TABLE p RENAME COLUMN vv TO ww2, RENAME COLUMN n TO vv", ""),
+            ("SELECT * FROM p ORDER BY id", "5|1|a|7/6|2|b|7"),
+            ("SHOW INDEX FROM p WHERE Key_name = 'by_w'", "p|1|by_w|1|ww|..."),
+        ],
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn thousands_of_rows_load_in_one_go() {
     let tablet = tablet().await;

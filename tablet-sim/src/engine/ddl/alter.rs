@@ -226,10 +226,11 @@ impl Session {
         replaces: Option<&Ident>,
     ) -> SqlResult<()> {
         let mut shape = ddl_table::Keys::default();
-        let column = ddl_table::column(self, def, &mut shape)?;
+        let mut column = ddl_table::column(self, def, &mut shape)?;
         let at = match replaces {
             Some(old) => {
                 let at = position(table, &old.value)?;
+                column.from = table.columns[at].from;
                 table.columns[at] = column;
                 at
             }

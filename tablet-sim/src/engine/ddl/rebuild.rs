@@ -36,8 +36,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a table its new shape, rows included. Columns keep their rows by their place in the old table, which the
-    /// new one remembers by name, or by position where a column was renamed.
+    /// Gives a table its new shape, rows included. Each new column knows which old one its values come from.
     pub(super) fn rebuild(&mut self, old: &Arc<Table>, new: Table, catalog: &mut Catalog) -> SqlResult<Done> {
         let parked = quote("shardgate.rebuild");
         self.conn.execute_batch("PRAGMA legacy_alter_table=ON")?;
@@ -63,23 +62,6 @@ impl Session {
 
     pub(super) fn copy_rows(&mut self, old: &Table, new: &Table, parked: &str) -> SqlResult<u64> {
         let strict = self.strict();
-        // Where each new column's values come from: the same name, or the one old column whose name is gone.
-        let gone: Vec<usize> = (0..old.columns.len())
-            .filter(|i| new.column(&old.columns[*i].name).is_none())
-            .collect();
-        let added: Vec<usize> = (0..new.columns.len())
-            .filter(|i| old.column(&new.columns[*i].name).is_none())
-            .collect();
-        let renamed = gone.len() == 1 && added.len() == 1 && old.columns.len() == new.columns.len();
-        let source: Vec<Option<usize>> = new
-            .columns
-            .iter()
-            .map(|c| {
-                old.column(&c.name)
-                    .map(|(i, _)| i)
-                    .or_else(|| renamed.then(|| gone[0]))
-            })
-            .collect();
         let marks = vec!["?"; new.columns.len()].join(", ");
         let insert = format!("INSERT INTO {} VALUES ({marks})", new.sqlite());
         let names: Vec<String> = old.columns.iter().map(|c| quote(&c.name)).collect();
@@ -93,16 +75,16 @@ impl Session {
         while let Some(row) = rows.next()? {
             count += 1;
             let mut values = Vec::with_capacity(new.columns.len());
-            for (column, from) in new.columns.iter().zip(&source) {
+            for column in &new.columns {
                 let target = Target {
                     column: &column.name,
                     row: count,
                     strict,
                 };
-                let mut value = match from {
+                let mut value = match column.from {
                     Some(i) => {
-                        let ty = &old.columns[*i].ty;
-                        value::store(&Value::from_ref(row.get_ref(*i)?, ty), ty, &column.ty, target)?
+                        let ty = &old.columns[i].ty;
+                        value::store(&Value::from_ref(row.get_ref(i)?, ty), ty, &column.ty, target)?
                     }
                     None => ddl_table::fill(column, now),
                 };

@@ -65,9 +65,12 @@ pub(in crate::engine) fn add_constraint(
                     return Err(key_column(c));
                 }
             }
-            let label = name(key.name.as_ref()).unwrap_or_else(|| format!("{}_ibfk_{number}", table.name));
+            let given = name(key.name.as_ref());
+            let label = given
+                .clone()
+                .unwrap_or_else(|| format!("{}_ibfk_{number}", table.name));
             table.foreign_keys.push(ForeignKey {
-                name: label.clone(),
+                name: label,
                 columns,
                 parent_schema,
                 parent,
@@ -77,7 +80,7 @@ pub(in crate::engine) fn add_constraint(
             });
             // The server makes an index for the child's side where there is none.
             if !table.indexes.iter().any(|i| i.columns.starts_with(&positions)) {
-                add_index(table, Some(label), false, positions)?;
+                add_index(table, given, false, positions)?;
             }
             Ok(())
         }

@@ -219,6 +219,7 @@ pub(super) fn column(session: &mut Session, def: &ColumnDef, keys: &mut Keys) ->
         default: Default::None,
         auto_increment: false,
         on_update_now: false,
+        from: None,
         comment: String::new(),
     };
     for option in &def.options {
