@@ -29,6 +29,8 @@ pub enum Layout {
     Modulo(usize),
     /// Vitess's shards over equal ranges of the hash of `id`; a power of two up to 16.
     KeyRanges(usize),
+    /// One shard holds all.
+    Unsharded,
 }
 
 impl Layout {
@@ -36,6 +38,7 @@ impl Layout {
     pub fn shards(self) -> usize {
         match self {
             Self::Modulo(n) | Self::KeyRanges(n) => n,
+            Self::Unsharded => 1,
         }
     }
 
@@ -43,6 +46,7 @@ impl Layout {
     pub fn names(self) -> Vec<String> {
         match self {
             Self::Modulo(n) => (0..n).map(|i| format!("s{i}")).collect(),
+            Self::Unsharded => vec!["-".to_owned()],
             Self::KeyRanges(n) => {
                 let bound = |i: usize| {
                     if i.is_multiple_of(n) {
@@ -202,6 +206,7 @@ impl Fixture {
         let division = match self.layout {
             Layout::Modulo(_) => format!("named = {{ by = \"modulo\", column = \"{SHARDING_COLUMN}\" }}"),
             Layout::KeyRanges(_) => format!("vschema = '''{}'''", self.vschema()),
+            Layout::Unsharded => String::new(),
         };
         let names = self.layout.names();
         let shard = |((name, shard), proxy): ((&String, &Database), &FaultProxy)| {

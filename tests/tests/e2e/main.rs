@@ -16,4 +16,5 @@ mod prepared;
 mod serve;
 mod sessions;
 mod simulated;
+mod unsharded;
 mod wire;
