@@ -38,6 +38,12 @@ impl Session {
 
     /// Gives a table its new shape, rows included. Each new column knows which old one its values come from.
     pub(super) fn rebuild(&mut self, old: &Arc<Table>, new: Table, catalog: &mut Catalog) -> SqlResult<Done> {
+        let renamed = (&old.schema, &old.name) != (&new.schema, &new.name);
+        if renamed && !catalog.children(&old.schema, &old.name).is_empty() {
+            return Err(SqlError::unsupported(
+                "renaming a table that foreign keys refer to",
+            ));
+        }
         let parked = quote("shardgate.rebuild");
         self.conn.execute_batch("PRAGMA legacy_alter_table=ON")?;
         self.conn
