@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use shardgate_tests::fixture::{KEYSPACE, TABLE_T, pool};
-use shardgate_tests::{Fixture, Gateway, Layout, MariaDb, Order, answer};
+use shardgate_tests::{Fault, Fixture, Gateway, Layout, MariaDb, Order, answer};
 
 async fn scenario_with_pool(size: usize) -> (Fixture, Gateway) {
     let fixture = Fixture::new(Layout::Modulo(2), 1, &[TABLE_T]).await;
@@ -233,6 +233,72 @@ async fn a_target_names_the_shard_that_answers() {
         "20.0000"
     );
     answer::ok(&mut conn, &format!("USE {KEYSPACE}")).await;
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+        "4"
+    );
+}
+
+#[tokio::test]
+async fn a_second_shard_is_refused_where_transactions_must_stay_on_one() {
+    let fixture = Fixture::new(Layout::Modulo(2), 1, &[TABLE_T]).await;
+    fixture.insert("t", &[(1, "1, 10, 'a'"), (2, "2, 20, 'b'")]).await;
+    let config = fixture
+        .config()
+        .replace("[server]\n", "[server]\ntransaction_mode = \"single\"\n");
+    let gateway = Gateway::serve(&config);
+    let mut conn = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "UPDATE t SET v = 11 WHERE id = 1").await;
+    let refusal = answer::refused(&mut conn, "UPDATE t SET v = 21 WHERE id = 2").await;
+    assert!(refusal.message.contains("SG2403"), "{refusal}");
+    answer::ok(&mut conn, "COMMIT").await;
+    let rows = answer::ok(&mut conn, "SELECT v FROM t ORDER BY id").await.cells();
+    assert_eq!(rows, [["11"], ["20"]]);
+    // Outside a transaction a statement may still touch several shards.
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+        "2"
+    );
+}
+
+/// A commit that cannot reach its end says which shards committed and which did not, and the data agrees.
+#[tokio::test]
+async fn an_incomplete_commit_says_exactly_what_was_committed() {
+    let (fixture, gateway) = scenario_with_pool(4).await;
+    let mut conn = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "UPDATE t SET v = 0 WHERE id = 2").await;
+    answer::ok(&mut conn, "UPDATE t SET v = 0 WHERE id = 1").await;
+    fixture.fault(1, Fault::Reset).await;
+    let refusal = answer::refused(&mut conn, "COMMIT").await;
+    assert_eq!(
+        (refusal.errno, refusal.state.as_str()),
+        (1105, "HY000"),
+        "{refusal}"
+    );
+    assert!(refusal.message.contains("SG2404"), "{refusal}");
+    let after_committed = refusal.message.split("committed:").nth(1).unwrap();
+    let committed = after_committed.split(';').next().unwrap();
+    assert!(
+        committed.contains("shop/s0") && !committed.contains("shop/s1"),
+        "{refusal}"
+    );
+    let value = "SELECT COUNT(*) FROM t WHERE v = 0";
+    assert_eq!(
+        answer::ok(&mut fixture.shards[0].conn().await, value)
+            .await
+            .single(),
+        "1"
+    );
+    assert_eq!(
+        answer::ok(&mut fixture.shards[1].conn().await, value)
+            .await
+            .single(),
+        "0"
+    );
+    fixture.proxies[1].lift().await;
+    answer::text(&mut conn, "ROLLBACK").await.unwrap();
     assert_eq!(
         answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
         "4"
