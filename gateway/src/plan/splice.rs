@@ -13,6 +13,9 @@ use super::statement::Span;
 /// The alias prefix of columns appended for ordering.
 pub(super) const HIDDEN_PREFIX: &str = "__sg_key_";
 
+/// Longer aliases are refused by the servers, which count 256 characters.
+const MAX_ALIAS: usize = 256;
+
 /// When an edit applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum When {
@@ -192,6 +195,8 @@ impl What {
             Self::DatabaseText => super::facts::write_string(context.database, out),
             Self::Fact(fact) => fact.write(context.facts, out),
             Self::Moment(call) => call.write(context.now, out),
+            // A server cuts the name it makes up, but refuses an alias as long.
+            Self::Alias(span) if source(span).len() > MAX_ALIAS => {}
             Self::Alias(span) => {
                 out.extend_from_slice(b" AS ");
                 write_name(source(span), out);

@@ -43,6 +43,11 @@ fn session_functions_become_literals_under_their_own_names() {
     ] {
         assert_eq!(text(sql), sent);
     }
+    let long = format!("SELECT CONCAT(DATABASE(), '{}')", "x".repeat(300));
+    assert!(
+        !text(&long).contains(" AS "),
+        "an alias of that length would be refused"
+    );
     let mut odd = session("shop");
     odd.facts.database = Some("it's \\ ü".into());
     assert_eq!(
