@@ -5,13 +5,17 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-tools test-build fmt fmt-check lint doc deny clean-tools
+.PHONY: help demo bench test test-tools test-build fmt fmt-check lint doc deny clean-tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: ## the gateway over four simulated shards, on 127.0.0.1:15306
 	$(CARGO) run --release --bin shardgate -- demo
+
+bench: ## the gateway beside HAProxy and no proxy at all; needs mariadb-server, and haproxy for its column
+	$(CARGO) build --release -p shardgate -p shardgate-bench
+	target/release/shardgate-bench throughput
 
 test: test-tools test-build ## install what the tests need (as root), build, run every test
 	tests/run

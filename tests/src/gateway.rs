@@ -28,13 +28,15 @@ pub struct Gateway {
 impl Gateway {
     /// `shardgate serve --config F` with this text as the file. Listeners should ask for port 0.
     pub fn serve(config: &str) -> Self {
+        Self::serve_by(&tools::shardgate(), config)
+    }
+
+    /// The same by another binary, as when two builds are compared.
+    pub fn serve_by(binary: &Path, config: &str) -> Self {
         let dir = Supervised::directory();
         let file = write_config(dir.path(), config);
-        Self::start(
-            "shardgate serve",
-            dir,
-            &["serve".to_owned(), "--config".to_owned(), file],
-        )
+        let args = ["serve".to_owned(), "--config".to_owned(), file];
+        Self::start("shardgate serve", binary, dir, &args)
     }
 
     /// `shardgate demo` on free ports, with further options.
@@ -47,12 +49,17 @@ impl Gateway {
             "127.0.0.1:0",
         ];
         let args: Vec<String> = ports.iter().chain(options).map(|&o| o.to_owned()).collect();
-        Self::start("shardgate demo", Supervised::directory(), &args)
+        Self::start(
+            "shardgate demo",
+            &tools::shardgate(),
+            Supervised::directory(),
+            &args,
+        )
     }
 
-    fn start(name: &str, dir: tempfile::TempDir, args: &[String]) -> Self {
+    fn start(name: &str, binary: &Path, dir: tempfile::TempDir, args: &[String]) -> Self {
         let began = Instant::now();
-        let process = Supervised::start(name, dir, &tools::shardgate(), args);
+        let process = Supervised::start(name, dir, binary, args);
         loop {
             if let Some((mysql, admin)) = printed_addresses(&process.stdout()) {
                 return Self {

@@ -82,11 +82,14 @@ fn built(variable: &str, name: &str) -> PathBuf {
     file
 }
 
-/// `target/debug`, found from the running test `target/debug/deps/e2e-...`.
+/// `target/debug`, found from the running test `target/debug/deps/e2e-...` or from a program beside the binaries.
 fn profile_dir() -> PathBuf {
-    let test = std::env::current_exe().expect("a running test has a file");
-    test.ancestors()
-        .nth(2)
-        .expect("a test's file lies in deps/ of the profile directory")
-        .to_owned()
+    let program = std::env::current_exe().expect("a running program has a file");
+    let dir = program.parent().expect("a program's file lies in a directory");
+    let dir = if dir.ends_with("deps") {
+        dir.parent().expect("deps/ lies in the profile directory")
+    } else {
+        dir
+    };
+    dir.to_owned()
 }
