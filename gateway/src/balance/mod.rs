@@ -127,8 +127,14 @@ impl Fleet {
 
     fn pool_of(&self, info: &Arc<TabletInfo>, found_rows: bool) -> Arc<Pool> {
         let key = (info.alias.clone(), found_rows);
-        if let Some(pool) = self.pools.get(&key) {
+        if let Some(pool) = self.pools.get(&key)
+            && pool.info() == info
+        {
             return Arc::clone(&pool);
+        }
+        // One that leads where the tablet no longer is was made while the tablets were being replaced.
+        if let Some((_, stale)) = self.pools.remove_if(&key, |_, pool| pool.info() != info) {
+            stale.close();
         }
         let make = || {
             let settings = self.settings.load();

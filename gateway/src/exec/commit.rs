@@ -85,7 +85,10 @@ async fn incomplete(
     report.reason.clone_from(&reason);
     match (known, rest.alone || nothing_committed, failure) {
         (true, true, Failure::Tablet(e)) => ExecError::tablet(shard, e),
-        (false, true, _) if rest.alone => ExecError::UnknownOutcome { shard, reason },
+        (false, true, _) if rest.alone => ExecError::UnknownOutcome {
+            shards: shard.to_string(),
+            reason,
+        },
         _ => ExecError::PartialCommit(report),
     }
 }

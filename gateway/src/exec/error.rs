@@ -31,11 +31,11 @@ pub enum ExecError {
     Gather(#[from] GatherError),
     /// A write was sent and its acknowledgement never came.
     #[error(
-        "{shard}: the statement was sent, but its outcome is unknown ({reason}); it may or may not have been executed"
+        "{shards}: the statement was sent, but its outcome is unknown ({reason}); it may or may not have been executed"
     )]
     UnknownOutcome {
-        /// The shard that did not answer.
-        shard: ShardId,
+        /// The shards that did not answer.
+        shards: String,
         /// What was lost.
         reason: String,
     },
@@ -86,6 +86,11 @@ pub enum ExecError {
         /// The shard asked for.
         asked: ShardId,
     },
+    /// A connection that held session state was lost.
+    #[error(
+        "{0} of this session went with a lost connection; nothing is executed until the connection is reset or closed"
+    )]
+    StateLost(&'static str),
     /// As many sessions keep a connection to themselves as may.
     #[error("{tablet}: {limit} connections are reserved by sessions already; nothing was executed")]
     TooManyReserved {
@@ -196,8 +201,9 @@ impl GatewayError for ExecError {
             Self::SecondShard { .. } => Some("SG2403"),
             Self::PartialCommit(_) => Some("SG2404"),
             Self::PinnedElsewhere { .. } => Some("SG2405"),
+            Self::StateLost(_) => Some("SG2407"),
             Self::PartialDdl { .. } => Some("SG2406"),
-            Self::TooManyReserved { .. } => Some("SG2103"),
+            Self::TooManyReserved { .. } => Some("SG2104"),
             Self::NoTablet { .. } => Some("SG2307"),
             Self::Answer { .. } => Some("SG2308"),
         }
@@ -217,6 +223,7 @@ impl GatewayError for ExecError {
             Self::TransactionLost(_)
             | Self::SecondShard { .. }
             | Self::PinnedElsewhere { .. }
+            | Self::StateLost(_)
             | Self::TooManyReserved { .. } => ErrorKind::Refused,
             Self::Answer { .. } => ErrorKind::Internal,
         }
@@ -238,6 +245,7 @@ impl GatewayError for ExecError {
             | Self::PartialCommit(_)
             | Self::PartialDdl { .. }
             | Self::PinnedElsewhere { .. }
+            | Self::StateLost(_)
             | Self::Answer { .. } => false,
         }
     }

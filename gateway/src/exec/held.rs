@@ -30,6 +30,7 @@ impl Leased {
 #[derive(Debug, Default)]
 pub struct Held {
     leases: Vec<Leased>,
+    lost: Option<&'static str>,
 }
 
 impl Held {
@@ -40,6 +41,27 @@ impl Held {
             .iter()
             .position(|l| l.shard == *shard && l.role == role)?;
         Some(self.leases.remove(at))
+    }
+
+    /// Whether a connection to a shard is held.
+    pub fn has(&self, shard: &ShardId, role: Role) -> bool {
+        self.leases.iter().any(|l| l.shard == *shard && l.role == role)
+    }
+
+    /// Any connection to a shard, to use it.
+    pub fn take_any(&mut self, shard: &ShardId) -> Option<Leased> {
+        let at = self.leases.iter().position(|l| l.shard == *shard)?;
+        Some(self.leases.remove(at))
+    }
+
+    /// Notes that a connection was lost which held session state: what the client believes is there is gone.
+    pub fn lose(&mut self, what: &'static str) {
+        self.lost = Some(what);
+    }
+
+    /// What was lost, until the session is reset.
+    pub fn lost(&self) -> Option<&'static str> {
+        self.lost
     }
 
     /// Puts a connection back if it stays; otherwise it goes back to its pool.
@@ -75,6 +97,7 @@ impl Held {
 
     /// Lets go of everything: open transactions are rolled back by their servers as the connections close.
     pub fn clear(&mut self) {
+        self.lost = None;
         for lease in self.leases.drain(..) {
             lease.conn.discard();
         }

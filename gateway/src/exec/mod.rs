@@ -21,7 +21,7 @@ pub use held::{Held, Leased};
 pub use kill::{Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
 pub use rename::Rename;
-pub use run::{Run, TransactionMode};
+pub use run::{Run, SLOT_WAIT, TransactionMode};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
 };
@@ -43,6 +43,8 @@ pub struct Statement<'a> {
     pub payload: Payload<'a>,
     /// How the legs' answers become one.
     pub gather: &'a GatherPlan,
+    /// The leg whose OK packet tells the insert id: the one of the last row.
+    pub insert_id_leg: usize,
     /// For each leg, the name of the shard's database and what the client knows it by; empty if they are the same.
     pub renames: &'a [Rename],
 }
@@ -83,6 +85,7 @@ async fn in_transaction(
     legs: &[Leg],
 ) -> Result<Answer, ExecError> {
     run.transaction.begin(Characteristics::default());
+    run.implicit = true;
     let result = scatter::run(run, statement, legs).await;
     let result = match result {
         Ok(answer) => commit(run.held, &run.limits).await.map(|()| answer),
@@ -91,6 +94,7 @@ async fn in_transaction(
             Err(e)
         }
     };
+    run.implicit = false;
     run.transaction.end();
     result
 }

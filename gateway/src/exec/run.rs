@@ -1,6 +1,7 @@
 //! What a statement needs to run: the session's things, lent for one statement.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_wire::codec::text;
@@ -9,10 +10,12 @@ use shardgate_wire::{ClientConn, OkPacket, StatusFlags};
 
 use super::answer::{Answer, Warning};
 use super::held::{Held, Leased};
-use super::transaction::{Transaction, TransactionState};
+use super::kill::Kill;
+use super::transaction::{Characteristics, Transaction, TransactionState};
 use super::watch::{Interrupt, Limits};
 use super::{ExecError, warnings};
 use crate::balance::Fleet;
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
 use crate::tablet::{Pool, PooledConn, Sent, SettingName, Settings, TabletError};
@@ -52,6 +55,8 @@ pub struct Run<'a> {
     pub found_rows: bool,
     /// What session state this statement leaves on its connection, if any.
     pub reserve: Option<&'static str>,
+    /// Whether the transaction is the gateway's own, around one statement on several shards.
+    pub implicit: bool,
     /// Whether the statement leaves counts behind that must be asked for at once.
     pub leaves_counts: bool,
     /// Settings that the statement may change on its connection behind the gateway's back.
@@ -63,25 +68,34 @@ impl Run<'_> {
     /// joined. All or none.
     pub async fn acquire(&mut self, shards: &[ShardId], role: Role) -> Result<Vec<Leased>, ExecError> {
         self.check_transaction(shards)?;
+        self.check_reserved(shards)?;
+        // Pools first: what was taken out of the session's hands must find its way back.
+        let missing = self.missing_pools(shards, role)?;
+        let waits_short = shards.len() > 1 || !self.held.is_empty();
         let mut ready: Vec<Option<Leased>> = Vec::with_capacity(shards.len());
         for shard in shards {
             ready.push(self.held.take(shard, role));
         }
-        let missing = self.missing_pools(shards, role, &ready)?;
         let opening = if self.transaction.is_active() {
             self.transaction.opening_statements()
         } else {
             Vec::new()
         };
         let result = {
-            let (settings, deadline) = (self.settings, self.limits.at());
+            let settings = self.settings;
+            let deadline = self.limits.at();
+            let slot_by = if waits_short {
+                Some(sooner(deadline, SLOT_WAIT))
+            } else {
+                deadline
+            };
             let join = join_all(
                 shards,
                 &mut ready,
                 missing,
                 Joining {
                     settings,
-                    deadline,
+                    slot_by,
                     opening: &opening,
                     role,
                 },
@@ -94,7 +108,12 @@ impl Run<'_> {
                 Err(e) => e,
             },
             Ok(Err(e)) => e,
-            Err(interrupt) => interrupt.into_error(ExecError::names(shards), "; nothing was executed"),
+            Err(interrupt) => {
+                if let Interrupt::Deadline(_) = interrupt {
+                    self.metrics.timeouts.handle("gateway").inc();
+                }
+                interrupt.into_error(ExecError::names(shards), "; nothing was executed")
+            }
         };
         self.put_back(ready.into_iter().flatten());
         Err(failed)
@@ -106,19 +125,33 @@ impl Run<'_> {
             for name in self.unknown {
                 lease.conn.forget_setting(name);
             }
-            if lease.in_transaction && !lease.conn.is_usable() {
-                self.transaction.fail(format!("{} was lost", lease.shard));
-                continue;
-            }
             if lease.conn.is_usable() {
                 self.held.put(lease);
+                continue;
+            }
+            if lease.in_transaction {
+                self.transaction.fail(format!("{} was lost", lease.shard));
+            }
+            if let Some(claim) = &lease.reserved {
+                self.held.lose(claim.what);
             }
         }
     }
 
     /// After an OK or the end of rows in a transaction: whether the server still has it open.
     pub fn note_status(&mut self, lease: &mut Leased, status: StatusFlags) {
-        if !lease.in_transaction || status.contains(StatusFlags::IN_TRANS) {
+        if status.contains(StatusFlags::IN_TRANS) {
+            if !lease.in_transaction {
+                // A procedure, or a statement prepared by SQL, opened one: it is the session's, and COMMIT must find it.
+                if !self.transaction.is_active() {
+                    self.transaction.begin(Characteristics::default());
+                }
+                lease.in_transaction = true;
+                lease.conn.transaction_found();
+            }
+            return;
+        }
+        if !lease.in_transaction {
             return;
         }
         lease.in_transaction = false;
@@ -179,6 +212,15 @@ impl Run<'_> {
         let mut numbers = text::cells(row).map(|c| std::str::from_utf8(c.ok()??).ok()?.parse::<u64>().ok());
         answer.found_rows = numbers.next().flatten();
         answer.last_insert_id = numbers.next().flatten().unwrap_or(answer.last_insert_id);
+    }
+
+    /// What `LAST_INSERT_ID()` answers on this connection: an OK packet also tells an id that the client gave itself, which
+    /// the function does not.
+    pub async fn generated_id(&mut self, lease: &mut Leased) -> Option<u64> {
+        let asking = lease.conn.query_one(b"SELECT LAST_INSERT_ID()");
+        let (_, value) = self.limits.watch(self.client, asking).await.ok()?.ok()?;
+        let value = value?;
+        std::str::from_utf8(&value).ok()?.parse().ok()
     }
 
     /// The status for the client of an answer that ends the statement.
@@ -243,7 +285,13 @@ impl Run<'_> {
         if let Interrupt::Deadline(_) = interrupt {
             self.metrics.timeouts.handle("gateway").inc();
         }
-        let note = if is_write {
+        // Inside a transaction nothing has been committed, and the lost part is rolled back.
+        let unknown = is_write && (!self.transaction.is_active());
+        if unknown && let Interrupt::Killed(Kill::Query) = interrupt {
+            let reason = "it was killed before its answer came".to_owned();
+            return ExecError::UnknownOutcome { shards, reason };
+        }
+        let note = if unknown {
             "; the write may or may not have been executed"
         } else {
             ""
@@ -287,12 +335,27 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn missing_pools(
-        &mut self,
-        shards: &[ShardId],
-        role: Role,
-        ready: &[Option<Leased>],
-    ) -> Result<Vec<Option<Arc<Pool>>>, ExecError> {
+    /// State that lives on one connection, against where the statement goes.
+    fn check_reserved(&self, shards: &[ShardId]) -> Result<(), ExecError> {
+        if let Some(what) = self.held.lost() {
+            return Err(ExecError::StateLost(what));
+        }
+        let Some(held) = self.held.reserved() else {
+            return Ok(());
+        };
+        let Some(what) = held.reserved.as_ref().map(|claim| claim.what) else {
+            return Ok(());
+        };
+        match shards.iter().find(|s| **s != held.shard) {
+            Some(asked) if changes_what_names_mean(what) => {
+                let (held, asked) = (held.shard.clone(), asked.clone());
+                Err(ExecError::PinnedElsewhere { what, held, asked })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn missing_pools(&self, shards: &[ShardId], role: Role) -> Result<Vec<Option<Arc<Pool>>>, ExecError> {
         let pool = |shard: &ShardId| {
             let found = self.fleet.pool(shard, role, self.found_rows);
             found.ok_or_else(|| ExecError::NoTablet {
@@ -302,17 +365,37 @@ impl Run<'_> {
         };
         shards
             .iter()
-            .zip(ready)
-            .map(|(s, r)| if r.is_some() { Ok(None) } else { pool(s).map(Some) })
+            .map(|s| {
+                if self.held.has(s, role) {
+                    Ok(None)
+                } else {
+                    pool(s).map(Some)
+                }
+            })
             .collect()
     }
+}
+
+/// How long a session that holds one slot, or wants several, waits for another: two such sessions could wait for each
+/// other, so this wait has a limit of its own.
+pub const SLOT_WAIT: Duration = Duration::from_secs(2);
+
+/// The deadline, or `limit` from now if that is sooner.
+fn sooner(deadline: Option<Instant>, limit: Duration) -> Instant {
+    let own = clock::now() + limit;
+    deadline.map_or(own, |d| d.min(own))
+}
+
+/// State under which a table's name means something else on the connection that holds it.
+fn changes_what_names_mean(what: &str) -> bool {
+    matches!(what, "a temporary table" | "table locks" | "an open HANDLER")
 }
 
 /// How a connection joins a statement.
 #[derive(Clone, Copy)]
 struct Joining<'a> {
     settings: &'a Settings,
-    deadline: Option<crate::base::clock::Instant>,
+    slot_by: Option<Instant>,
     opening: &'a [String],
     role: Role,
 }
@@ -342,7 +425,7 @@ async fn join_one(
 ) -> Result<(), ExecError> {
     let tag = |e: TabletError| ExecError::tablet(shard.clone(), e);
     if let Some(pool) = pool {
-        let conn: PooledConn = pool.checkout(how.settings, how.deadline).await.map_err(tag)?;
+        let conn = ready_conn(&pool, how).await.map_err(tag)?;
         let shard = shard.clone();
         *place = Some(Leased {
             shard,
@@ -357,9 +440,21 @@ async fn join_one(
     };
     lease.conn.apply(how.settings).await.map_err(tag)?;
     if !how.opening.is_empty() && !lease.in_transaction {
-        // Noted first: if this fails half way, the connection must not look as if nothing were open on it.
-        lease.in_transaction = true;
+        // Noted only when it is open: a connection on which this fails or is cut short is of no further use, and nothing
+        // of the client's has run on it.
         lease.conn.begin(how.opening).await.map_err(tag)?;
+        lease.in_transaction = true;
     }
     Ok(())
+}
+
+/// A pooled connection with the session's settings. What an earlier session set may be impossible to take back; that is
+/// not this session's fault, so a connection that refuses is replaced by a fresh one.
+async fn ready_conn(pool: &Arc<Pool>, how: Joining<'_>) -> Result<PooledConn, TabletError> {
+    let mut conn = pool.checkout(how.settings, how.slot_by).await?;
+    if conn.applied().is_empty() || conn.apply(how.settings).await.is_ok() {
+        return Ok(conn);
+    }
+    conn.discard();
+    pool.checkout_fresh(how.slot_by).await
 }

@@ -3,6 +3,8 @@
 //! All legs belong to the session's own task: no spawn, no channel. The first fatal error drops the others; what they
 //! still run is ended by the reaper through the guards' drop.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -31,18 +33,61 @@ pub(super) async fn run(
 ) -> Result<Answer, ExecError> {
     let shards: Vec<ShardId> = legs.iter().map(|l| l.shard.clone()).collect();
     let mut leases = run.acquire(&shards, statement.role).await?;
+    let guarded = statement.is_write && run.transaction.is_active() && !run.implicit;
+    if guarded && let Err(e) = on_all(run, &mut leases, SET_SAVEPOINT).await {
+        run.put_back(leases);
+        return Err(e);
+    }
     let result = answer(run, statement, legs, &mut leases).await;
-    if let Err(ExecError::Server { shard, .. }) = &result
-        && let Some(lease) = leases.iter_mut().find(|l| l.shard == *shard)
-    {
-        run.note_error(lease).await;
-        if !lease.in_transaction {
-            // The server rolled its part back; the parts of the other legs in hand go the same way.
-            abandon_transaction(run, &mut leases).await;
-        }
+    if result.is_err() && run.transaction.is_active() {
+        tidy_after_error(run, &mut leases, guarded).await;
     }
     run.put_back(leases);
     result
+}
+
+/// A statement that fails on one shard must leave nothing on the others, as on one server: so it runs behind a savepoint
+/// of the gateway's own wherever the client's transaction goes on after an error.
+const SET_SAVEPOINT: &str = "SAVEPOINT `shardgate statement`";
+const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT `shardgate statement`";
+
+/// How long legs that still send rows may take to end after another leg failed, so that the transaction can go on.
+const TIDY: Duration = Duration::from_secs(1);
+
+/// Runs a statement of the gateway's own on every leg, side by side.
+async fn on_all(run: &mut Run<'_>, leases: &mut [Leased], sql: &'static str) -> Result<(), ExecError> {
+    let names = ExecError::names(leases.iter().map(|l| &l.shard));
+    let all = leases.iter_mut().map(|lease| async move {
+        let done = lease.conn.run(sql.as_bytes(), Sent::No).await;
+        done.map(|_| ())
+            .map_err(|e| ExecError::tablet(lease.shard.clone(), e))
+    });
+    let all = futures::future::try_join_all(all);
+    match run.limits.until_deadline(all).await {
+        Ok(done) => done.map(|_| ()),
+        Err(interrupt) => Err(interrupt.into_error(names, "; nothing was executed")),
+    }
+}
+
+/// Makes the transaction's parts agree again after a statement failed on some of its legs, or loses the transaction.
+async fn tidy_after_error(run: &mut Run<'_>, leases: &mut [Leased], guarded: bool) {
+    let rest = leases
+        .iter_mut()
+        .filter(|l| l.in_transaction && l.conn.owes_answer())
+        .map(|l| l.conn.drain());
+    // A leg that does not end in time is reaped, and takes the transaction with it.
+    let _ = tokio::time::timeout(TIDY, futures::future::join_all(rest)).await;
+    for lease in leases.iter_mut() {
+        run.note_error(lease).await;
+    }
+    let open = leases.iter().filter(|l| l.in_transaction).count();
+    if open < leases.len() {
+        // A server rolled its part back as a whole; the parts of the other legs in hand go the same way.
+        abandon_transaction(run, leases).await;
+    } else if guarded && on_all(run, leases, BACK_TO_SAVEPOINT).await.is_err() {
+        run.transaction
+            .fail("a statement failed on one shard and could not be undone on the others".into());
+    }
 }
 
 /// Rolls back the parts of legs in hand after the transaction ended on one of them.
@@ -85,7 +130,7 @@ async fn answer(
         }
     }
     match (sets, oks.len()) {
-        (0, _) => added_up(run, leases, &oks).await,
+        (0, _) => added_up(run, statement, leases, &oks).await,
         (_, 0) => gathered(run, statement, legs, leases).await,
         _ => {
             let shard = legs[0].shard.clone();
@@ -97,8 +142,8 @@ async fn answer(
     }
 }
 
-/// Sends every leg's statement and reads the first packet of every answer, side by side. A read's first error drops the
-/// other legs; a write's legs are all waited for, since what they did must be known.
+/// Sends every leg's statement and reads the first packet of every answer, side by side. Outside a transaction a read's
+/// first error drops the other legs; elsewhere all are waited for, since what they did must be known.
 async fn send_all(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
@@ -106,11 +151,19 @@ async fn send_all(
     leases: &mut [Leased],
 ) -> Result<Vec<Head>, ExecError> {
     let payload: Payload<'_> = statement.payload;
+    let is_write = statement.is_write;
+    let wait_for_all = is_write || run.transaction.is_active();
     let pending = legs.iter().zip(leases.iter_mut()).map(|(leg, lease)| async move {
         let head = payload::send(&mut lease.conn, &leg.sql, &leg.params, payload).await;
-        head.map_err(|e| lost(&leg.shard, e, statement.is_write))
+        match head {
+            Ok(Head::Err(e)) if !wait_for_all => Err(ExecError::Server {
+                shard: leg.shard.clone(),
+                error: server_error(&e),
+            }),
+            head => head.map_err(|e| lost(&leg.shard, e, is_write && !lease.in_transaction)),
+        }
     });
-    let result = if statement.is_write {
+    let result = if wait_for_all {
         let all = futures::future::join_all(pending);
         run.limits
             .watch(run.client, all)
@@ -123,7 +176,7 @@ async fn send_all(
     };
     result.unwrap_or_else(|i| {
         let waiting = ExecError::names(legs.iter().map(|l| &l.shard));
-        Err(run.interrupted(i, waiting, statement.is_write))
+        Err(run.interrupted(i, waiting, is_write))
     })
 }
 
@@ -166,7 +219,12 @@ fn decide(
 }
 
 /// Statements without rows: one OK for all.
-async fn added_up(run: &mut Run<'_>, leases: &mut [Leased], oks: &[OkPacket]) -> Result<Answer, ExecError> {
+async fn added_up(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    leases: &mut [Leased],
+    oks: &[OkPacket],
+) -> Result<Answer, ExecError> {
     let mut sum = OkPacket::default();
     let mut answer = Answer::default();
     for (lease, ok) in leases.iter_mut().zip(oks) {
@@ -181,8 +239,9 @@ async fn added_up(run: &mut Run<'_>, leases: &mut [Leased], oks: &[OkPacket]) ->
         answer.warnings.extend(run.warnings(lease, ok.warnings).await);
         add_ok(&mut sum, ok);
     }
+    // The rows of a sharded table bring their ids along: none was generated, so LAST_INSERT_ID() stays as it was.
+    sum.last_insert_id = oks.get(statement.insert_id_leg).map_or(0, |ok| ok.last_insert_id);
     answer.affected_rows = Some(sum.affected_rows);
-    answer.last_insert_id = sum.last_insert_id;
     answer.warning_count = sum.warnings;
     answer.ok = Some(sum);
     Ok(answer)
@@ -212,10 +271,10 @@ async fn gathered(
     send_columns(run, statement, &gather);
     let mut ends = vec![None; leases.len()];
     let mut answer = Answer::default();
-    let mut first = true;
     while !gather.finished() {
+        // The deadline is for the first row that reaches the client, whichever legs have sent some.
+        let first = answer.rows == 0;
         let turns = read_turn(run, leases, &gather, first).await?;
-        first = false;
         take_turns(turns, leases, &mut gather, &mut ends)?;
         send_rows(run, &mut gather, &mut answer).await?;
     }
@@ -379,7 +438,9 @@ async fn finish(run: &mut Run<'_>, leases: &mut [Leased], ends: &[Option<OkPacke
     for (lease, end) in leases.iter_mut().zip(ends) {
         // A leg without an end was stopped early because the window is full. Its own LIMIT bounds what is left.
         let Some(end) = end else {
-            let _ = run.limits.watch(run.client, rest_of(lease)).await;
+            if !matches!(run.limits.watch(run.client, rest_of(lease)).await, Ok(Ok(()))) {
+                run.note_error(lease).await;
+            }
             continue;
         };
         run.note_status(lease, end.status);

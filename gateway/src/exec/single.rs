@@ -46,7 +46,7 @@ async fn answer(
     let sending = payload::send(&mut lease.conn, &leg.sql, &leg.params, statement.payload);
     let head = run.limits.watch(run.client, sending).await;
     let mut head = match head {
-        Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write))?,
+        Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
         Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
     };
     let mut answer = Answer::default();
@@ -72,7 +72,7 @@ async fn answer(
         }
         let next = run.limits.watch(run.client, read_head(&mut lease.conn)).await;
         head = match next {
-            Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write))?,
+            Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
             Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
         };
     }
@@ -88,7 +88,7 @@ async fn ok_packet(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, o
     let more = ok.status.contains(StatusFlags::MORE_RESULTS);
     finish(run, lease, answer, &ok).await;
     answer.affected_rows = Some(ok.affected_rows);
-    if ok.last_insert_id != 0 {
+    if ok.last_insert_id != 0 && run.generated_id(lease).await == Some(ok.last_insert_id) {
         answer.last_insert_id = ok.last_insert_id;
     }
     run.put_ok(&ok, more);
@@ -108,7 +108,7 @@ async fn result_set(
         columns.map_err(|e| lease.conn.failed(e, Sent::Maybe))
     };
     let columns = match run.limits.watch(run.client, reading).await {
-        Ok(columns) => columns.map_err(|e| lost(&shard, e, statement.is_write))?,
+        Ok(columns) => columns.map_err(|e| lost(&shard, e, statement.is_write && !lease.in_transaction))?,
         Err(i) => return Err(run.interrupted(i, shard.to_string(), statement.is_write)),
     };
     let status = run.client_status(StatusFlags::empty());
@@ -159,7 +159,11 @@ async fn relay(
         }),
         Err(RelayError::Tablet { source, .. }) => {
             let error = lease.conn.failed(source, Sent::Maybe);
-            Err(lost(&lease.shard, error, statement.is_write))
+            Err(lost(
+                &lease.shard,
+                error,
+                statement.is_write && !lease.in_transaction,
+            ))
         }
         Err(RelayError::TabletSilent { .. }) => {
             let after = run.limits.tablet_silent.unwrap_or_default();
@@ -215,11 +219,12 @@ async fn finish(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, end:
     }
 }
 
-/// A tablet's error on a leg; for a write that was sent, losing the answer means that its outcome is unknown.
+/// A tablet's error on a leg. For a write that was sent outside a transaction, losing the answer means that its outcome is
+/// unknown; inside one, that it is rolled back with the rest.
 pub(super) fn lost(shard: &ShardId, error: TabletError, is_write: bool) -> ExecError {
     if is_write && error.outcome_unknown() {
         return ExecError::UnknownOutcome {
-            shard: shard.clone(),
+            shards: shard.to_string(),
             reason: error.to_string(),
         };
     }

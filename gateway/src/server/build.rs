@@ -91,6 +91,14 @@ pub(super) fn pool_options(config: &Config) -> PoolOptions {
     }
 }
 
+/// Whether pools have to be made anew: connections that are open keep what they logged in with.
+pub(super) fn pools_change(old: &Config, new: &Config) -> bool {
+    old.backend != new.backend
+        || old.tablet_tls != new.tablet_tls
+        || old.limits.max_packet != new.limits.max_packet
+        || pool_options(old) != pool_options(new)
+}
+
 pub(super) fn reaper_options(config: &Config) -> ReaperOptions {
     ReaperOptions {
         grace: config.timeouts.kill_grace,

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mysql_async::OptsBuilder;
+use mysql_async::{OptsBuilder, SslOpts};
 use shardgate_sql::{LexOptions, SqlMode};
 use shardgate_wire::codec::text;
 
 use super::build;
 use crate::base::metrics::Metrics;
 use crate::base::{KeyspaceName, Role, clock};
-use crate::config::{Config, TabletAddress};
+use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify};
 use crate::plan::{self, Catalog};
 use crate::schema::{self, DatabaseSchema, KeyspaceSchema};
 use crate::session::View;
@@ -43,6 +43,11 @@ impl Learned {
             .keys()
             .map(|name| self.learn(config, name, metrics));
         futures::future::join_all(all).await;
+        self.learn_dialect(config).await;
+    }
+
+    /// Asks which servers the tablets are, unless that is known.
+    async fn learn_dialect(&self, config: &Config) {
         if lock(&self.dialect).is_none() {
             let found = ask_dialect(config).await;
             *lock(&self.dialect) = found;
@@ -73,6 +78,7 @@ impl Learned {
         let Some((first, schema)) = found.first() else {
             return;
         };
+        self.learn_dialect(config).await;
         for (other, theirs) in &found[1..] {
             for difference in schema::differences(schema, theirs) {
                 metrics.schema_differences.handle(name.as_str()).inc();
@@ -138,17 +144,36 @@ impl Learned {
     }
 }
 
-/// How the schema loader's driver connects.
+/// How the schema loader's driver connects: with TLS where the pools use it.
 fn opts(config: &Config, address: &TabletAddress, database: &str) -> mysql_async::Opts {
     let base = OptsBuilder::default()
         .user(Some(config.backend.user.clone()))
         .pass(Some(config.backend.password.expose().to_owned()).filter(|p| !p.is_empty()))
         .db_name(Some(database.to_owned()))
+        .ssl_opts(ssl_opts(config))
         .prefer_socket(Some(false));
     match address {
         TabletAddress::Tcp { host, port } => base.ip_or_hostname(host.clone()).tcp_port(*port).into(),
         TabletAddress::Unix(path) => base.socket(Some(path.clone())).into(),
     }
+}
+
+/// `preferred` asks for nothing here: this driver has no way to go on without TLS where a server has none.
+fn ssl_opts(config: &Config) -> Option<SslOpts> {
+    let tls = &config.tablet_tls;
+    if tls.mode != TabletTlsMode::Required {
+        return None;
+    }
+    let authorities = tls.ca_file.iter().cloned().map(Into::into).collect();
+    let opts = SslOpts::default()
+        .with_root_certs(authorities)
+        .with_disable_built_in_roots(true)
+        .with_danger_tls_hostname_override(tls.server_name.clone());
+    Some(match tls.verify {
+        TabletVerify::None => opts.with_danger_accept_invalid_certs(true),
+        TabletVerify::Authority => opts.with_danger_skip_domain_validation(true),
+        TabletVerify::Full => opts,
+    })
 }
 
 /// Version and `sql_mode` of the first tablet that answers.

@@ -8,7 +8,6 @@ use shardgate_wire::server::accept;
 use shardgate_wire::tls::{server_from_files, server_self_signed};
 use shardgate_wire::{ClientConn, ErrPacket, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::{Core, StartError};
 use crate::base::clock;
@@ -24,12 +23,12 @@ const OUT_OF_SOCKETS: Duration = Duration::from_millis(50);
 pub(super) struct Accept {
     server: ServerConfig,
     handshake: Duration,
-    places: Arc<Semaphore>,
+    max_connections: usize,
 }
 
 impl Accept {
     pub(super) fn new(config: &Config, version: &str) -> Result<Self, StartError> {
-        let mut server = ServerConfig::new(version);
+        let mut server = ServerConfig::new(greeted_version(version));
         server.max_packet = config.limits.max_packet;
         server.read_ahead = config.limits.read_ahead;
         let failed = |e: shardgate_wire::WireError| StartError::Tls(e.to_string());
@@ -45,11 +44,18 @@ impl Accept {
         Ok(Self {
             server,
             handshake: config.timeouts.handshake,
-            places: Arc::new(Semaphore::new(
-                config.limits.max_connections.min(Semaphore::MAX_PERMITS),
-            )),
+            max_connections: config.limits.max_connections,
         })
     }
+}
+
+/// The version in the greeting. `MariaDB` 10 puts `5.5.5-` in front of its own, and drivers that do not know it would
+/// take a 10 for a newer `MySQL` and ask for collations that it does not have.
+fn greeted_version(version: &str) -> String {
+    if version.starts_with("10.") && version.contains("MariaDB") {
+        return format!("5.5.5-{version}");
+    }
+    version.to_owned()
 }
 
 /// Who may log in, as the configuration says.
@@ -88,11 +94,12 @@ async fn serve(core: Arc<Core>, stream: TcpStream, peer: SocketAddr) {
     let settings = core.accept();
     // Small packets must not wait for more: a client's next word depends on them.
     let _ = stream.set_nodelay(true);
-    let Ok(_place) = Arc::clone(&settings.places).try_acquire_owned() else {
+    // Counted first, so that two who come at once cannot both find the last place free.
+    let _counted = GaugeGuard::raise(&core.shared.metrics.connections);
+    if core.shared.metrics.connections.get() > i64::try_from(settings.max_connections).unwrap_or(i64::MAX) {
         refuse(stream, &core).await;
         return;
-    };
-    let _counted = GaugeGuard::raise(&core.shared.metrics.connections);
+    }
     core.shared.metrics.connections_accepted.inc();
     let id = core.shared.sessions.next_id();
     let users = Arc::clone(&core.shared.view.load().users);

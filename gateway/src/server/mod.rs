@@ -199,7 +199,9 @@ impl Core {
             changes.roles.len(),
         );
         // The tablets first: a statement planned by the new view must find its shards.
-        self.shared.fleet.configure(backend, build::pool_options(&config));
+        if build::pools_change(&self.config.load(), &config) {
+            self.shared.fleet.configure(backend, build::pool_options(&config));
+        }
         self.shared.fleet.update(tablets(&config));
         self.shared.view.store(Arc::new(view));
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;

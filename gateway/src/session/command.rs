@@ -80,6 +80,13 @@ impl Session {
     pub(super) fn use_target(&mut self, text: &str, more: More) -> Result<(), SessionError> {
         let target = Target::parse(text, &self.state.target)?;
         target.check(&self.view)?;
+        let bound = self.state.transaction.is_active() || self.state.held.reserved().is_some();
+        if bound && target.role != self.state.target.role {
+            return Err(SessionError::Unsupported {
+                what: "another role in the middle of a transaction or of session state",
+                hint: "COMMIT or ROLLBACK first, or use a connection of its own",
+            });
+        }
         self.state.target = target;
         self.show_target();
         self.put_ok(more);
@@ -88,9 +95,12 @@ impl Session {
 
     /// `KILL`, `COM_PROCESS_KILL`.
     pub(super) fn kill(&mut self, id: u64, kill: Kill, more: More) -> Result<(), SessionError> {
-        if !self.shared.sessions.kill(id, kill) {
-            return Err(SessionError::UnknownThread(id));
+        let found = u32::try_from(id).ok().and_then(|id| self.shared.sessions.get(id));
+        let other = found.ok_or(SessionError::UnknownThread(id))?;
+        if other.user() != self.registration.handle.user() {
+            return Err(SessionError::NotOwner(id));
         }
+        other.kill.throw(kill);
         // Whoever kills itself is answered as anybody else whose statement is killed.
         if let Some(e) = super::pending_kill(&self.registration.handle.kill) {
             return Err(e);

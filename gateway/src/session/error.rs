@@ -74,6 +74,22 @@ pub enum SessionError {
     /// `KILL` of nobody.
     #[error("Unknown thread id: {0}")]
     UnknownThread(u64),
+    /// A result that the gateway reads whole has too many rows.
+    #[error(
+        "this answer has more than {0} rows, which the gateway would have to hold at once; narrow it down"
+    )]
+    TooManyRows(usize),
+    /// `KILL` of somebody else's session.
+    #[error("You are not owner of thread {0}")]
+    NotOwner(u64),
+    /// A variable that no server has.
+    #[error("Unknown system variable '{0}'")]
+    UnknownVariable(String),
+    /// A prepared statement that would be read otherwise now.
+    #[error(
+        "sql_mode or character set have changed since this statement was prepared; prepare it again; nothing was executed"
+    )]
+    PreparedOtherwise,
     /// `ROLLBACK TO` or `RELEASE` of a savepoint that is not there.
     #[error("SAVEPOINT {0} does not exist")]
     UnknownSavepoint(String),
@@ -113,7 +129,11 @@ impl GatewayError for SessionError {
             Self::UnknownShard { .. } | Self::Target(_) => Some("SG1104"),
             Self::PinnedVariable(_) => Some("SG1106"),
             // These have a MySQL error number of their own, and its words.
+            Self::PreparedOtherwise => Some("SG1108"),
+            Self::TooManyRows(_) => Some("SG2605"),
             Self::Prepared(_)
+            | Self::NotOwner(_)
+            | Self::UnknownVariable(_)
             | Self::Syntax(_)
             | Self::MultiStatements
             | Self::EmptyQuery
@@ -134,6 +154,7 @@ impl GatewayError for SessionError {
             Self::Plan(e) => e.kind(),
             Self::Prepared(PreparedError::TooMany(_))
             | Self::TooManySettings(_)
+            | Self::TooManyRows(_)
             | Self::TooManySavepoints(_) => ErrorKind::Limit,
             Self::Unsupported { .. } | Self::SetGlobal | Self::UnsafeCharset(_) | Self::PinnedVariable(_) => {
                 ErrorKind::Unsupported
@@ -147,6 +168,9 @@ impl GatewayError for SessionError {
             | Self::Target(_)
             | Self::WrongValue { .. }
             | Self::UnknownThread(_)
+            | Self::NotOwner(_)
+            | Self::UnknownVariable(_)
+            | Self::PreparedOtherwise
             | Self::UnknownSavepoint(_)
             | Self::InTransaction
             | Self::UnknownCommand
@@ -172,6 +196,10 @@ impl GatewayError for SessionError {
             | Self::UnsafeCharset(_)
             | Self::TooManySettings(_)
             | Self::UnknownThread(_)
+            | Self::NotOwner(_)
+            | Self::TooManyRows(_)
+            | Self::UnknownVariable(_)
+            | Self::PreparedOtherwise
             | Self::UnknownSavepoint(_)
             | Self::TooManySavepoints(_)
             | Self::InTransaction
@@ -195,17 +223,20 @@ impl GatewayError for SessionError {
             Self::UnknownDatabase(_) => (1049, *b"42000"),
             Self::WrongValue { .. } => (1231, *b"42000"),
             Self::UnknownThread(_) => (1094, *b"HY000"),
+            Self::NotOwner(_) => (1095, *b"HY000"),
+            Self::UnknownVariable(_) => (1193, *b"HY000"),
             Self::UnknownSavepoint(_) => (1305, *b"42000"),
             Self::InTransaction => (1568, *b"25001"),
             Self::UnknownCommand => (1047, *b"HY000"),
             Self::TooManyParams(_) => (1390, *b"HY000"),
             Self::NoCursor(_) => (1421, *b"HY000"),
-            Self::TooManySettings(_) | Self::TooManySavepoints(_) => (1105, *b"HY000"),
+            Self::TooManySettings(_) | Self::TooManySavepoints(_) | Self::TooManyRows(_) => (1105, *b"HY000"),
             Self::UnknownShard { .. }
             | Self::Target(_)
             | Self::Unsupported { .. }
             | Self::SetGlobal
             | Self::UnsafeCharset(_)
+            | Self::PreparedOtherwise
             | Self::PinnedVariable(_) => crate::base::error::default_errno(self.kind()),
         }
     }

@@ -11,7 +11,7 @@ use super::command::found_rows;
 use super::query::{Form, Way};
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
-use crate::exec::{self, Answer, Payload, Rename, Run, Statement};
+use crate::exec::{self, Answer, Characteristics, Payload, Rename, Run, Statement};
 use crate::plan::{BindInput, Bound, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::SettingName;
 
@@ -34,14 +34,34 @@ impl Session {
         };
         let bound = self.bind(&plan, sql, lexed, way.form)?;
         self.check_state(lexed, class, &bound)?;
+        let mut only_this = false;
         if class.causes_implicit_commit {
             self.commit_open().await?;
-        } else if !self.state.autocommit && !self.state.transaction.is_active() {
-            self.start_implicitly();
+        } else if !self.state.transaction.is_active() {
+            // SET TRANSACTION speaks of the next transaction, and in autocommit a statement is one.
+            only_this = self.state.autocommit && self.state.next_transaction != Characteristics::default();
+            if only_this || !self.state.autocommit {
+                self.start_implicitly();
+            }
         }
-        let answer = self.execute(&plan, &bound, lexed, class, way).await?;
-        self.state.note(answer);
-        self.after(&plan, &bound, lexed, class).await;
+        let result = self.execute(&plan, &bound, lexed, class, way).await;
+        if only_this {
+            self.end_of_one(result.is_ok()).await?;
+        }
+        if bound.is_ddl {
+            // Also after a failure: some shards may have been changed.
+            self.relearn(&plan).await;
+        }
+        self.state.note(result?);
+        Ok(())
+    }
+
+    /// Ends a transaction around one statement.
+    async fn end_of_one(&mut self, commit: bool) -> Result<(), SessionError> {
+        if commit {
+            return self.commit_open().await;
+        }
+        self.roll_back_open().await;
         Ok(())
     }
 
@@ -136,7 +156,7 @@ impl Session {
             statement: lexed,
             params: &params,
             facts: &facts,
-            now: clock::wall(),
+            now: self.now(),
             charset: &self.state.charset,
             prefer: held.as_ref(),
         })?)
@@ -175,6 +195,19 @@ impl Session {
 
     /// State of the session that the statement needs or leaves, against where it goes.
     fn check_state(&self, lexed: &Lexed<'_>, class: &Classified, bound: &Bound) -> Result<(), SessionError> {
+        if self.state.target.role == Role::Replica && bound.class.needs_primary() {
+            return Err(SessionError::Unsupported {
+                what: "a write or a locking read on replicas",
+                hint: "USE the keyspace without @replica first",
+            });
+        }
+        let limited = SettingName::System("sql_select_limit".into());
+        if bound.legs.len() > 1 && self.state.settings.get(&limited).is_some() {
+            return Err(SessionError::Unsupported {
+                what: "sql_select_limit over several shards",
+                hint: "write LIMIT in the statement",
+            });
+        }
         if class.pin.is_some() && bound.legs.len() > 1 {
             return Err(SessionError::Unsupported {
                 what: "session state on more than one shard",
@@ -213,10 +246,6 @@ impl Session {
             BTreeSet::new()
         };
         let unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
-        for name in &assigned {
-            self.state.settings.unset(&SettingName::User(name.clone()));
-            self.state.pinned_variables.insert(name.clone());
-        }
         let timeout = self.timeout(bound.is_ddl, lexed);
         let renames = renames(plan, bound);
         let statement = Statement {
@@ -225,12 +254,23 @@ impl Session {
             is_ddl: bound.is_ddl,
             payload,
             gather: &bound.gather,
+            insert_id_leg: bound.insert_id_leg,
             renames: &renames,
         };
         self.shared.metrics.query_routes.handle(route_label(bound)).inc();
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
         run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
-        Ok(exec::execute(&mut run, &statement, &bound.legs).await?)
+        let result = exec::execute(&mut run, &statement, &bound.legs).await;
+        for name in assigned {
+            // Only now: the statement still read the value that was set before.
+            self.state.settings.unset(&SettingName::User(name.clone()));
+            if self.state.pinned_variables.len() < MAX_PINNED_VARIABLES {
+                self.state.pinned_variables.insert(name);
+            } else {
+                self.state.held.lose("user variables");
+            }
+        }
+        Ok(result?)
     }
 
     /// The session's things, lent to one statement.
@@ -254,6 +294,7 @@ impl Session {
             mode: self.view.options.transaction_mode,
             status,
             reserve,
+            implicit: false,
             leaves_counts: false,
             unknown,
         }
@@ -318,15 +359,24 @@ impl Session {
         }
     }
 
-    /// What follows an answered statement: other tables after DDL, state that is gone.
-    async fn after(&mut self, plan: &Plan, bound: &Bound, lexed: &Lexed<'_>, class: &Classified) {
-        if bound.is_ddl {
-            (self.shared.relearn)(plan.keyspace().name.clone()).await;
-            self.view = self.shared.view.load_full();
-        }
-        let _ = (lexed, class);
+    /// The moment of a statement: `SET timestamp` holds it still.
+    pub(super) fn now(&self) -> Duration {
+        let set = self.state.settings.get(&SettingName::System("timestamp".into()));
+        let seconds = set.and_then(|text| text.parse::<f64>().ok()).filter(|s| *s > 0.0);
+        seconds
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+            .unwrap_or_else(clock::wall)
+    }
+
+    /// Learns a keyspace's tables anew.
+    async fn relearn(&mut self, plan: &Plan) {
+        (self.shared.relearn)(plan.keyspace().name.clone()).await;
+        self.view = self.shared.view.load_full();
     }
 }
+
+/// How many user variables whose value lives on one connection a session may have.
+const MAX_PINNED_VARIABLES: usize = 1000;
 
 /// The user variables a statement names, lower case.
 pub(super) fn user_variables(lexed: &Lexed<'_>) -> BTreeSet<String> {

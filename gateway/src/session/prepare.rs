@@ -8,7 +8,6 @@ use shardgate_wire::{ColumnDef, ColumnType};
 use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
-use crate::base::clock;
 use crate::exec::{ExecError, Rename};
 use crate::plan::BindInput;
 
@@ -54,7 +53,10 @@ impl Session {
         } else {
             self.describe(&sql, &lexed).await?
         };
-        let statement_id = self.state.prepared.insert(sql.clone(), params)?;
+        let statement_id = self
+            .state
+            .prepared
+            .insert(sql.clone(), params, self.state.settings.reading())?;
         let status = self.state.status();
         let ok = PrepareOk {
             statement_id,
@@ -74,6 +76,10 @@ impl Session {
 
     /// Runs a prepared statement.
     pub(super) async fn execute_prepared(&mut self, id: u32, payload: &Bytes) -> Result<(), SessionError> {
+        let now = self.state.settings.reading();
+        if self.state.prepared.get(id).is_some_and(|s| s.reading != now) {
+            return Err(SessionError::PreparedOtherwise);
+        }
         let (sql, bound) = self.state.prepared.bind(id, payload)?;
         self.statement(&sql, More::No, Form::Prepared(&bound))
             .await
@@ -91,7 +97,7 @@ impl Session {
             statement: lexed,
             params: &[],
             facts: &facts,
-            now: clock::wall(),
+            now: self.now(),
             charset: &self.state.charset,
             prefer: held.as_ref(),
         })?;

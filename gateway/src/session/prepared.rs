@@ -49,6 +49,8 @@ pub(super) struct Prepared {
     pub sql: Bytes,
     /// How many parameters it takes.
     pub params: usize,
+    /// Under which settings it was read: see [`Settings::reading`](crate::tablet::Settings::reading).
+    pub reading: u64,
     types: Vec<ParamType>,
     long: HashMap<u16, BytesMut>,
     /// Long data was over the bound: told at the next execution, since sending it has no answer.
@@ -98,7 +100,7 @@ impl PreparedStatements {
     }
 
     /// Keeps a statement and gives its id.
-    pub(super) fn insert(&mut self, sql: Bytes, params: usize) -> Result<u32, PreparedError> {
+    pub(super) fn insert(&mut self, sql: Bytes, params: usize, reading: u64) -> Result<u32, PreparedError> {
         self.check_room()?;
         loop {
             self.next_id = self.next_id.wrapping_add(1);
@@ -109,6 +111,7 @@ impl PreparedStatements {
         let statement = Prepared {
             sql,
             params,
+            reading,
             types: Vec::new(),
             long: HashMap::new(),
             overflow: false,
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn a_leg_is_sent_only_the_parameters_it_takes() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?, ?, ?"), 3).unwrap();
+        let id = all.insert(Bytes::from_static(b"SELECT ?, ?, ?"), 3, 0).unwrap();
         let payload = execute(
             id,
             &[
@@ -295,9 +298,9 @@ mod tests {
     #[test]
     fn statements_and_long_data_are_bounded() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1).unwrap();
-        all.insert(Bytes::from_static(b"SELECT 2"), 0).unwrap();
-        assert_eq!(all.insert(Bytes::new(), 0), Err(PreparedError::TooMany(2)));
+        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
+        all.insert(Bytes::from_static(b"SELECT 2"), 0, 0).unwrap();
+        assert_eq!(all.insert(Bytes::new(), 0, 0), Err(PreparedError::TooMany(2)));
         all.add_long_data(id, 0, b"12345");
         all.add_long_data(id, 0, b"6789");
         let payload = execute(id, &[(ColumnType::VarString, None)]);
@@ -310,7 +313,7 @@ mod tests {
     #[test]
     fn long_data_travels_inside_the_execution() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1).unwrap();
+        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
         all.add_long_data(id, 0, b"123");
         all.add_long_data(id, 0, b"45");
         let mut out = Vec::new();
@@ -327,7 +330,7 @@ mod tests {
     #[test]
     fn closing_a_statement_gives_its_memory_back() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1).unwrap();
+        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
         all.add_long_data(id, 0, b"12345678");
         all.close(id);
         assert_eq!(all.long_bytes, 0);

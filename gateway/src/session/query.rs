@@ -1,7 +1,7 @@
 //! `COM_QUERY`: one text, one or more statements.
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Lexed, StatementKind, classify, lex, split_statements};
+use shardgate_sql::{AdminKind, Classified, Keyword, Lexed, StatementKind, classify, lex, split_statements};
 
 use super::transact::name_at;
 use super::{More, Session, SessionEnd, SessionError, pending_kill};
@@ -110,7 +110,7 @@ impl Session {
             S::RollbackTo { name } => self.rollback_to(&name_at(lexed, name)?, more).await?,
             S::Savepoint { name } => self.savepoint(&name_at(lexed, name)?, more).await?,
             S::ReleaseSavepoint { name } => self.release_savepoint(&name_at(lexed, name)?, more).await?,
-            S::SetTransaction | S::Set => self.set(lexed, way).await?,
+            S::SetTransaction | S::Set => self.set(lexed, class, way).await?,
             S::Use => self.use_statement(lexed, more)?,
             S::Kill => self.kill_statement(lexed, more)?,
             S::Show => self.show(sql, lexed, class, way).await?,
@@ -130,6 +130,31 @@ impl Session {
                 let hint = "create users on the tablets and in the gateway's configuration";
                 return Err(SessionError::Unsupported {
                     what: "account management through the gateway",
+                    hint,
+                });
+            }
+            // A server would not know the word either; it says so in this way.
+            S::Other if lexed.first_keyword().is_none() => {
+                return Err(SessionError::Syntax(format!("near '{}'", near(lexed))));
+            }
+            S::Other if lexed.is_keyword(0, Keyword::Get) => {
+                let hint = "use SHOW WARNINGS";
+                return Err(SessionError::Unsupported {
+                    what: "GET DIAGNOSTICS",
+                    hint,
+                });
+            }
+            S::Admin(kind) if holds_a_server(lexed, kind) => {
+                let hint = "run it on the tablet itself";
+                return Err(SessionError::Unsupported {
+                    what: "a statement that holds or steers one server",
+                    hint,
+                });
+            }
+            S::LockTables if !self.state.autocommit => {
+                let hint = "SET autocommit = 1 first, or lock rows with SELECT ... FOR UPDATE";
+                return Err(SessionError::Unsupported {
+                    what: "LOCK TABLES with autocommit off",
                     hint,
                 });
             }
@@ -182,6 +207,30 @@ impl Session {
         };
         self.kill(kill.id, what, more)
     }
+}
+
+/// Whether a statement locks a whole server, or steers it: nothing for one tablet of many.
+fn holds_a_server(lexed: &Lexed<'_>, kind: AdminKind) -> bool {
+    let has = |word| (0..lexed.len()).any(|at| lexed.is_word(at, word));
+    match kind {
+        AdminKind::Server => true,
+        AdminKind::Flush => has("lock") || has("export"),
+        AdminKind::Analyze
+        | AdminKind::Optimize
+        | AdminKind::Check
+        | AdminKind::Checksum
+        | AdminKind::Repair
+        | AdminKind::CacheIndex
+        | AdminKind::Help => false,
+    }
+}
+
+/// The beginning of a statement, as the servers quote it in a syntax error.
+fn near(lexed: &Lexed<'_>) -> String {
+    String::from_utf8_lossy(&lexed.src()[lexed.span(0..lexed.len())])
+        .chars()
+        .take(80)
+        .collect()
 }
 
 /// How a statement came and what follows it.

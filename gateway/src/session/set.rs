@@ -5,17 +5,29 @@
 
 use std::time::Duration;
 
-use shardgate_sql::{Lexed, Literal, SetItem, SetScope, SetValue, SqlMode, charset_is_safe, parse_set};
+use bytes::Bytes;
+use shardgate_sql::{
+    Classified, Lexed, Literal, SetItem, SetScope, SetValue, SqlMode, charset_is_safe, lex, parse_set,
+};
+use shardgate_wire::protocol::BINARY;
+use shardgate_wire::{ColumnDef, ColumnType};
 
 use super::query::Way;
 use super::transact::isolation_sql;
 use super::{Session, SessionError};
 use crate::base::ShardId;
-use crate::exec::{AccessMode, ExecError};
-use crate::tablet::{PooledConn, SettingName, Settings, TabletError};
+use crate::exec::{AccessMode, ExecError, Leased, SLOT_WAIT};
+use crate::plan::with_session_facts;
+use crate::tablet::{SettingName, Settings, TabletError};
 
 /// Variables whose value would say something untrue, or work on one connection of many only.
-const REFUSED: [&str; 8] = [
+const REFUSED: [&str; 12] = [
+    // COMMIT would begin another transaction behind the gateway's back.
+    "completion_type",
+    // `WHERE id IS NULL` would ask for another connection's last id.
+    "sql_auto_is_null",
+    "rand_seed2",
+    "skip_replication",
     "insert_id",
     "last_insert_id",
     "identity",
@@ -47,6 +59,13 @@ enum OwnTimeout {
     Of(Duration),
 }
 
+/// What a tablet took.
+struct Tried {
+    settings: Settings,
+    sql_mode: Option<SqlMode>,
+    charset: Option<String>,
+}
+
 /// An expression that a tablet has to work out.
 struct Pending {
     name: SettingName,
@@ -55,7 +74,12 @@ struct Pending {
 
 impl Session {
     /// Runs a SET.
-    pub(super) async fn set(&mut self, lexed: &Lexed<'_>, way: Way<'_>) -> Result<(), SessionError> {
+    pub(super) async fn set(
+        &mut self,
+        lexed: &Lexed<'_>,
+        class: &Classified,
+        way: Way<'_>,
+    ) -> Result<(), SessionError> {
         let items = parse_set(lexed).ok_or(SessionError::Unsupported {
             what: "this form of SET",
             hint: "SET one or more variables, NAMES, CHARACTER SET or TRANSACTION",
@@ -71,6 +95,12 @@ impl Session {
             self.set_transaction(*scope, *isolation, *read_only).await?;
             self.put_ok(way.more);
             return Ok(());
+        }
+        if class.pin.is_some() {
+            return Err(SessionError::Unsupported {
+                what: "SET to a value that leaves state behind",
+                hint: "SELECT it first, and SET the value",
+            });
         }
         let mut wanted = self.state.settings.clone();
         let mut changes = Changes::default();
@@ -88,7 +118,7 @@ impl Session {
         for item in &items {
             self.take_item(lexed, item, &mut wanted, &mut changes, &mut pending)?;
         }
-        self.settle(wanted, &changes, pending, lexed).await?;
+        self.settle(wanted, &changes, pending).await?;
         if let Some(on) = changes.autocommit {
             if on && !self.state.autocommit {
                 self.commit_open().await?;
@@ -130,6 +160,13 @@ impl Session {
                 if own_variable(name, &lexed.set_value(value), changes)? {
                     return Ok(());
                 }
+                // A quoted name may hold anything; this one is replayed unquoted.
+                if !name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'.'))
+                {
+                    return Err(SessionError::UnknownVariable(name.clone()));
+                }
                 if REFUSED.contains(&name.as_str()) {
                     return Err(SessionError::Unsupported {
                         what: "SET of a variable that belongs to one server's connection",
@@ -139,12 +176,15 @@ impl Session {
                 changes.sql_mode |= name == "sql_mode";
                 let setting = SettingName::System(name.clone());
                 match lexed.set_value(value) {
-                    SetValue::Default => wanted.unset(&setting),
+                    SetValue::Default => {
+                        if name == "character_set_client" {
+                            wanted.unset(&SettingName::Names);
+                            changes.charset = Some("utf8mb4".into());
+                        }
+                        wanted.unset(&setting);
+                    }
                     SetValue::Expression => {
-                        pending.push(Pending {
-                            name: setting,
-                            sql: lexed.src()[lexed.span(value.clone())].to_vec(),
-                        });
+                        pending.push(self.pending(setting, lexed, value)?);
                     }
                     literal => {
                         if name == "character_set_client" {
@@ -161,12 +201,9 @@ impl Session {
                     SetValue::Default | SetValue::Word(_) => {
                         return Err(SessionError::Syntax(format!("near the value of @{name}")));
                     }
-                    SetValue::Null => wanted.unset(&setting),
+                    SetValue::Null => self.set_null(wanted, setting),
                     SetValue::Expression => {
-                        pending.push(Pending {
-                            name: setting,
-                            sql: lexed.src()[lexed.span(value.clone())].to_vec(),
-                        });
+                        pending.push(self.pending(setting, lexed, value)?);
                     }
                     literal => wanted.set(setting, self.literal_sql(&literal)),
                 }
@@ -211,10 +248,9 @@ impl Session {
     /// Tries the settings on a tablet and keeps them if it takes them.
     async fn settle(
         &mut self,
-        mut wanted: Settings,
+        wanted: Settings,
         changes: &Changes,
         pending: Vec<Pending>,
-        lexed: &Lexed<'_>,
     ) -> Result<(), SessionError> {
         if pending.is_empty() && wanted == self.state.settings {
             return Ok(());
@@ -224,41 +260,128 @@ impl Session {
             return Err(SessionError::TooManySettings(max));
         }
         let shard = self.any_shard()?;
-        let mut conn = self.borrow(&shard).await?;
-        for expression in pending {
-            self.refuse_unknown_values(lexed)?;
-            let sql = [b"SELECT ", expression.sql.as_slice()].concat();
-            let value = self.ask(&shard, conn.query_one(&sql)).await?;
+        let mut lease = self.borrow(&shard).await?;
+        let tried = self.try_on(&mut lease, wanted, changes, pending).await;
+        self.give_back(lease);
+        let Tried {
+            settings,
+            sql_mode,
+            charset,
+        } = tried?;
+        if let Some(mode) = sql_mode {
+            self.state.sql_mode = mode;
+        }
+        if let Some(charset) = charset {
+            self.state.charset = charset;
+        }
+        self.state.settings = settings;
+        Ok(())
+    }
+
+    /// Works out expressions on a tablet and sets everything there.
+    async fn try_on(
+        &mut self,
+        lease: &mut Leased,
+        mut wanted: Settings,
+        changes: &Changes,
+        pending: Vec<Pending>,
+    ) -> Result<Tried, SessionError> {
+        let shard = lease.shard.clone();
+        let mut charset = None;
+        for Pending { name, sql } in pending {
+            let sql = [b"SELECT ", sql.as_slice()].concat();
+            let (column, value) = self.ask(&shard, lease.conn.query_one(&sql)).await?;
+            let is_user = matches!(name, SettingName::User(_));
+            if name == SettingName::System("character_set_client".into()) {
+                let text = value
+                    .as_deref()
+                    .map(|v| String::from_utf8_lossy(v).into_owned())
+                    .unwrap_or_default();
+                charset = Some(safe_charset(&text)?);
+            }
             match value {
-                Some((number, bytes)) => {
-                    let literal = if number {
-                        String::from_utf8_lossy(&bytes).into_owned()
-                    } else {
-                        self.string_sql(&bytes)
-                    };
-                    wanted.set(expression.name, literal);
-                }
-                None if matches!(expression.name, SettingName::User(_)) => wanted.unset(&expression.name),
-                None => wanted.set(expression.name, "NULL".into()),
+                Some(bytes) => wanted.set(name, self.value_sql(&column, &bytes, is_user)),
+                None => self.set_null(&mut wanted, name),
             }
         }
-        self.ask(&shard, conn.apply(&wanted)).await?;
-        let mode = if changes.sql_mode {
-            self.ask(&shard, conn.query_one(b"SELECT @@session.sql_mode"))
-                .await?
-        } else {
-            None
-        };
-        if let Some((_, mode)) = mode {
-            let text = String::from_utf8_lossy(&mode).into_owned();
+        self.ask(&shard, lease.conn.apply(&wanted)).await?;
+        let mut sql_mode = None;
+        if changes.sql_mode {
+            let (_, mode) = self
+                .ask(&shard, lease.conn.query_one(b"SELECT @@session.sql_mode"))
+                .await?;
+            let text = mode
+                .as_deref()
+                .map(|m| String::from_utf8_lossy(m).into_owned())
+                .unwrap_or_default();
             let wrong = |_| SessionError::WrongValue {
                 name: "sql_mode".into(),
                 value: text.clone(),
             };
-            self.state.sql_mode = SqlMode::parse(&text).map_err(wrong)?;
+            sql_mode = Some(SqlMode::parse(&text).map_err(wrong)?);
         }
-        self.state.settings = wanted;
-        Ok(())
+        Ok(Tried {
+            settings: wanted,
+            sql_mode,
+            charset,
+        })
+    }
+
+    /// NULL is what a user variable is anyway, unless a connection of the session's holds another value.
+    fn set_null(&self, wanted: &mut Settings, name: SettingName) {
+        match &name {
+            SettingName::User(n) if !self.state.pinned_variables.contains(n) => wanted.unset(&name),
+            SettingName::User(_) | SettingName::System(_) | SettingName::Names => {
+                wanted.set(name, "NULL".into());
+            }
+        }
+    }
+
+    /// A value that a tablet worked out, as a literal of the same type.
+    fn value_sql(&self, column: &ColumnDef, value: &[u8], is_user: bool) -> String {
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match column.column_type {
+            ColumnType::Tiny
+            | ColumnType::Short
+            | ColumnType::Int24
+            | ColumnType::Long
+            | ColumnType::LongLong
+            | ColumnType::Year => {
+                if is_user && column.is_unsigned() {
+                    return format!("CAST({} AS UNSIGNED)", text());
+                }
+                text()
+            }
+            ColumnType::Decimal | ColumnType::NewDecimal => text(),
+            // An exponent keeps it approximate.
+            ColumnType::Float | ColumnType::Double => {
+                let text = text();
+                if text.contains(['e', 'E']) {
+                    text
+                } else {
+                    format!("{text}e0")
+                }
+            }
+            _ if column.charset == BINARY && is_user => format!("x'{}'", hex(value)),
+            _ => self.string_sql(value),
+        }
+    }
+
+    /// An expression to be worked out, with the session's own answers in it.
+    fn pending(
+        &self,
+        name: SettingName,
+        lexed: &Lexed<'_>,
+        value: &std::ops::Range<usize>,
+    ) -> Result<Pending, SessionError> {
+        self.refuse_unknown_values(lexed)?;
+        let text = Bytes::copy_from_slice(&lexed.src()[lexed.span(value.clone())]);
+        let inner = lex(&text, lexed.options()).map_err(|e| SessionError::Syntax(e.to_string()))?;
+        let sql = with_session_facts(&text, &inner, &self.facts());
+        Ok(Pending {
+            name,
+            sql: sql.to_vec(),
+        })
     }
 
     /// An expression that reads what only one shard, or none, can tell.
@@ -316,8 +439,10 @@ impl Session {
                     wanted.set(name("read_only"), u8::from(read_only).to_string());
                 }
                 let shard = self.any_shard()?;
-                let mut conn = self.borrow(&shard).await?;
-                self.ask(&shard, conn.apply(&wanted)).await?;
+                let mut lease = self.borrow(&shard).await?;
+                let applied = self.ask(&shard, lease.conn.apply(&wanted)).await;
+                self.give_back(lease);
+                applied?;
                 self.state.settings = wanted;
                 Ok(())
             }
@@ -327,6 +452,9 @@ impl Session {
 
     /// A shard to try settings on: of the session's keyspace, or any.
     pub(super) fn any_shard(&self) -> Result<ShardId, SessionError> {
+        if let Some(held) = self.held_shard() {
+            return Ok(held);
+        }
         let target = &self.state.target;
         let own = target
             .keyspace
@@ -346,8 +474,18 @@ impl Session {
         Ok(shard.id.clone())
     }
 
-    /// A pooled connection outside the session's transaction, with the session's settings.
-    pub(super) async fn borrow(&mut self, shard: &ShardId) -> Result<PooledConn, SessionError> {
+    /// A connection for the gateway's own questions, with the session's settings: one that the session holds, or a pooled
+    /// one. It goes back by [`Self::give_back`], whatever the answer was.
+    pub(super) async fn borrow(&mut self, shard: &ShardId) -> Result<Leased, SessionError> {
+        let settings = self.state.settings.clone();
+        if let Some(mut lease) = self.state.held.take_any(shard) {
+            let applied = self.ask(shard, lease.conn.apply(&settings)).await;
+            if let Err(e) = applied {
+                self.give_back(lease);
+                return Err(e);
+            }
+            return Ok(lease);
+        }
         let role = self.state.target.role;
         let found = self
             .shared
@@ -357,14 +495,43 @@ impl Session {
             shard: shard.clone(),
             role: role.as_str(),
         })?;
-        let settings = self.state.settings.clone();
-        let deadline = self.limits(self.view.options.query_timeout).at();
+        let mut wait = self.view.options.query_timeout;
+        if !self.state.held.is_empty() {
+            // Whoever holds a slot must not wait long for another.
+            wait = if wait.is_zero() {
+                SLOT_WAIT
+            } else {
+                wait.min(SLOT_WAIT)
+            };
+        }
+        let deadline = self.limits(wait).at();
         let opening = async {
             let mut conn = pool.checkout(&settings, deadline).await?;
             conn.apply(&settings).await?;
             Ok::<_, TabletError>(conn)
         };
-        self.ask(shard, opening).await
+        let conn = self.ask(shard, opening).await?;
+        Ok(Leased {
+            shard: shard.clone(),
+            role,
+            conn,
+            in_transaction: false,
+            reserved: None,
+        })
+    }
+
+    /// Takes back a connection that [`Self::borrow`] gave. One that was lost takes with it what it held.
+    pub(super) fn give_back(&mut self, lease: Leased) {
+        if lease.conn.is_usable() {
+            self.state.held.put(lease);
+            return;
+        }
+        if lease.in_transaction {
+            self.state.transaction.fail(format!("{} was lost", lease.shard));
+        }
+        if let Some(claim) = &lease.reserved {
+            self.state.held.lose(claim.what);
+        }
     }
 
     /// Waits for a tablet's answer, within the session's limits.

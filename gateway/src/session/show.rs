@@ -11,7 +11,7 @@ use super::query::Way;
 use super::table::{Column, Table};
 use super::target::Target;
 use super::{Session, SessionError};
-use crate::base::clock;
+use crate::base::{ShardId, clock};
 
 impl Session {
     /// Runs a SHOW.
@@ -22,6 +22,12 @@ impl Session {
         class: &Classified,
         way: Way<'_>,
     ) -> Result<(), SessionError> {
+        if class.pin.is_some() {
+            return Err(SessionError::Unsupported {
+                what: "a SHOW that leaves state behind",
+                hint: "SELECT what is to be kept",
+            });
+        }
         let syntax = || SessionError::Syntax("near SHOW".into());
         let show = parse_show(lexed).ok_or_else(syntax)?;
         let table = match &show.kind {
@@ -160,7 +166,14 @@ impl Session {
             Column::text("Info"),
         ]);
         let now = clock::now();
-        for session in self.shared.sessions.list() {
+        let own = self.registration.handle.user();
+        for session in self
+            .shared
+            .sessions
+            .list()
+            .into_iter()
+            .filter(|s| s.user() == own)
+        {
             let p = session.process();
             // Without FULL the servers show the first hundred characters.
             let info = p.info.map(|sql| {
@@ -275,11 +288,7 @@ impl Session {
         let shard = self.shard_of(&target)?;
         let database = shard.database.to_string();
         let statement = rendered(lexed, show, &database);
-        let mut conn = self.borrow(&shard.id).await?;
-        let (mut columns, rows) = self
-            .ask(&shard.id, conn.result(statement.as_bytes(), MAX_ROWS))
-            .await?;
-        drop(conn);
+        let (mut columns, rows) = self.small_result(&shard.id, statement.as_bytes()).await?;
         for column in &mut columns {
             rename_header(column, &database, &name);
         }
@@ -294,9 +303,7 @@ impl Session {
         way: Way<'_>,
     ) -> Result<(), SessionError> {
         let shard = self.any_shard()?;
-        let mut conn = self.borrow(&shard).await?;
-        let (columns, rows) = self.ask(&shard, conn.result(lexed.src(), MAX_ROWS)).await?;
-        drop(conn);
+        let (columns, rows) = self.small_result(&shard, lexed.src()).await?;
         let version = self.view.options.server_version.clone();
         let own = |name: &str| -> Option<String> {
             match name {
@@ -308,6 +315,22 @@ impl Session {
         };
         let rows: Vec<Bytes> = rows.iter().map(|row| with_own_value(row, own)).collect();
         self.put_result(&columns, &rows, way)
+    }
+
+    /// Reads a small result of one tablet whole.
+    pub(super) async fn small_result(
+        &mut self,
+        shard: &ShardId,
+        sql: &[u8],
+    ) -> Result<(Vec<ColumnDef>, Vec<Bytes>), SessionError> {
+        let mut lease = self.borrow(shard).await?;
+        let result = self.ask(shard, lease.conn.result(sql, MAX_ROWS + 1)).await;
+        self.give_back(lease);
+        let (columns, rows) = result?;
+        if rows.len() > MAX_ROWS {
+            return Err(SessionError::TooManyRows(MAX_ROWS));
+        }
+        Ok((columns, rows))
     }
 
     /// Buffers a tablet's small result that was read whole.
@@ -357,8 +380,10 @@ impl Session {
     ) -> Result<Vec<ColumnDef>, SessionError> {
         let target = self.state.target.clone();
         let shard = self.shard_of(&target)?;
-        let mut conn = self.borrow(&shard.id).await?;
-        let columns = self.ask(&shard.id, conn.field_list(table, wildcard)).await?;
+        let mut lease = self.borrow(&shard.id).await?;
+        let columns = self.ask(&shard.id, lease.conn.field_list(table, wildcard)).await;
+        self.give_back(lease);
+        let columns = columns?;
         let keyspace = target.keyspace.map(|k| k.to_string()).unwrap_or_default();
         Ok(columns
             .into_iter()

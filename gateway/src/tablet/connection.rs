@@ -1,15 +1,16 @@
 //! One connection to one tablet, with what is known to be set on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_wire::auth::Password;
 use shardgate_wire::client::{Address, ConnectOptions, Head, Prepared, RowEvent, TabletConn};
 use shardgate_wire::codec::text;
-use shardgate_wire::protocol::{Capabilities, command};
+use shardgate_wire::protocol::{Capabilities, StatusFlags, command};
 use shardgate_wire::stream::Probe;
 use shardgate_wire::tls::ClientTls;
-use shardgate_wire::{ColumnDef, ColumnType, ErrPacket, OkPacket, WireError};
+use shardgate_wire::{ColumnDef, ErrPacket, OkPacket, WireError};
 
 use super::statements::StatementCache;
 use super::{SettingName, Settings, TabletError};
@@ -194,9 +195,15 @@ impl Connection {
         self.tainted = true;
     }
 
-    /// Whether it may serve somebody else.
+    /// Whether it may serve somebody else: idle, with nothing open on it that the gateway or its server knows of.
     pub fn is_clean(&self) -> bool {
-        !self.broken && !self.tainted && self.usage == Use::Plain && self.wire.is_idle()
+        !self.broken && !self.tainted && self.usage == Use::Plain && self.wire.is_idle() && self.is_settled()
+    }
+
+    /// Whether its server says that no transaction is open and each statement commits by itself.
+    fn is_settled(&self) -> bool {
+        let status = self.wire.status();
+        status.contains(StatusFlags::AUTOCOMMIT) && !status.contains(StatusFlags::IN_TRANS)
     }
 
     /// Whether a statement can be sent on it.
@@ -250,9 +257,9 @@ impl Connection {
             return Ok(());
         };
         // Until the server has answered nothing is known to hold.
-        self.tainted = true;
+        let was_tainted = std::mem::replace(&mut self.tainted, true);
         self.run(sql.as_bytes(), Sent::No).await?;
-        self.tainted = false;
+        self.tainted = was_tainted;
         self.applied.clone_from(settings);
         Ok(())
     }
@@ -262,13 +269,23 @@ impl Connection {
         self.applied.unset(name);
     }
 
-    /// Opens a transaction by these statements.
+    /// Opens a transaction by these statements. If one of them fails the connection is of no further use: nobody may
+    /// take it for one with a transaction open.
     pub async fn begin(&mut self, statements: &[String]) -> Result<(), TabletError> {
         self.usage = Use::Transaction;
         for sql in statements {
-            self.run(sql.as_bytes(), Sent::No).await?;
+            let result = self.run(sql.as_bytes(), Sent::No).await;
+            if let Err(e) = result {
+                self.broken = true;
+                return Err(e);
+            }
         }
         Ok(())
+    }
+
+    /// Notes that a transaction was found open on it which the gateway did not open.
+    pub fn transaction_found(&mut self) {
+        self.usage = Use::Transaction;
     }
 
     /// Commits the transaction. A connection dropped while this runs is not killed.
@@ -324,6 +341,17 @@ impl Connection {
         }
     }
 
+    /// How long its server has been running, as the server says; `None` if it does not say.
+    pub async fn uptime(&mut self) -> Option<Duration> {
+        let (_, rows) = self.result(b"SHOW GLOBAL STATUS LIKE 'Uptime'", 1).await.ok()?;
+        let value = text::cells(rows.first()?).nth(1)?.ok()??;
+        std::str::from_utf8(value)
+            .ok()?
+            .parse()
+            .ok()
+            .map(Duration::from_secs)
+    }
+
     /// Runs a query for a small result, read whole: its columns, and at most `max_rows` rows of the text protocol.
     pub async fn result(
         &mut self,
@@ -352,8 +380,8 @@ impl Connection {
         listed.map_err(|e| self.failed(e.into(), Sent::Maybe))
     }
 
-    /// Runs a query of the gateway's own for one value: whether it is a number, and its text; `None` for NULL.
-    pub async fn query_one(&mut self, sql: &[u8]) -> Result<Option<(bool, Bytes)>, TabletError> {
+    /// Runs a query of the gateway's own for one value: its column, and its text; `None` for NULL.
+    pub async fn query_one(&mut self, sql: &[u8]) -> Result<(ColumnDef, Option<Bytes>), TabletError> {
         match query_one(&mut self.wire, sql).await {
             Ok(value) => Ok(value),
             Err(e) => Err(self.failed(e, Sent::Maybe)),
@@ -369,20 +397,18 @@ impl Connection {
         match tokio::time::timeout_at(deadline, ping).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(e)) => Err(self.failed(e, Sent::No)),
-            Err(_) => {
-                self.broken = true;
-                Err(TabletError::LostBeforeSend {
-                    tablet: self.info.alias.clone(),
-                    reason: "no answer to a ping".into(),
-                })
-            }
+            // The answer is still due, which is how the caller tells silence from a closed connection.
+            Err(_) => Err(TabletError::LostBeforeSend {
+                tablet: self.info.alias.clone(),
+                reason: "no answer to a ping".into(),
+            }),
         }
     }
 
     /// The server's id of a text, preparing it if this connection has not; the whole answer comes along if it was
     /// prepared just now.
     pub async fn prepare(&mut self, text: &Bytes) -> Result<(u32, Option<Prepared>), TabletError> {
-        if let Some(id) = self.statements.get(text) {
+        if let Some(id) = self.statements.get(self.applied.reading(), text) {
             return Ok((id, None));
         }
         let prepared = self.prepare_anew(text).await?;
@@ -400,7 +426,11 @@ impl Connection {
             Ok(Err(e)) => return Err(TabletError::Server(server_error(&e))),
             Err(e) => return Err(self.failed(e, Sent::No)),
         };
-        if let Some(old) = self.statements.insert(text.clone(), prepared.ok.statement_id) {
+        let reading = self.applied.reading();
+        if let Some(old) = self
+            .statements
+            .insert(reading, text.clone(), prepared.ok.statement_id)
+        {
             self.close_statement(old)?;
         }
         Ok(prepared)
@@ -408,7 +438,7 @@ impl Connection {
 
     /// Forgets a text whose statement the server no longer holds (1243) or wants prepared again (1615).
     pub fn forget_statement(&mut self, text: &Bytes) -> Result<(), TabletError> {
-        match self.statements.remove(text) {
+        match self.statements.remove(self.applied.reading(), text) {
             Some(id) => self.close_statement(id),
             None => Ok(()),
         }
@@ -431,7 +461,7 @@ impl Connection {
     pub async fn quit(self) {
         if !self.broken {
             // Closing is a courtesy; a server that does not take it finds the socket closed.
-            let _ = tokio::time::timeout(std::time::Duration::from_millis(100), self.wire.quit()).await;
+            let _ = tokio::time::timeout(Duration::from_millis(100), self.wire.quit()).await;
         }
     }
 }
@@ -511,32 +541,15 @@ async fn result(
     }
 }
 
-async fn query_one(wire: &mut TabletConn, sql: &[u8]) -> Result<Option<(bool, Bytes)>, WireError> {
-    let (columns, rows) = result(wire, sql, 1).await?;
-    let number = is_number(
-        columns
-            .first()
-            .ok_or(WireError::Malformed("no columns"))?
-            .column_type,
-    );
-    let Some(row) = rows.first() else { return Ok(None) };
+async fn query_one(wire: &mut TabletConn, sql: &[u8]) -> Result<(ColumnDef, Option<Bytes>), WireError> {
+    let (mut columns, rows) = result(wire, sql, 1).await?;
+    if columns.is_empty() {
+        return Err(WireError::Malformed("no columns"));
+    }
+    let column = columns.swap_remove(0);
+    let Some(row) = rows.first() else {
+        return Ok((column, None));
+    };
     let value = text::cells(row).next().transpose()?.flatten();
-    Ok(value.map(|v| (number, row.slice_ref(v))))
-}
-
-/// Whether a value of this type is written without quotes.
-fn is_number(t: ColumnType) -> bool {
-    matches!(
-        t,
-        ColumnType::Tiny
-            | ColumnType::Short
-            | ColumnType::Int24
-            | ColumnType::Long
-            | ColumnType::LongLong
-            | ColumnType::Year
-            | ColumnType::Decimal
-            | ColumnType::NewDecimal
-            | ColumnType::Float
-            | ColumnType::Double
-    )
+    Ok((column, value.map(|v| row.slice_ref(v))))
 }

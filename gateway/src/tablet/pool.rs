@@ -138,13 +138,14 @@ impl Pool {
             pool: Arc::clone(self),
         };
         while let Some(conn) = self.take_idle(settings) {
-            if let Some(conn) = self.revive(conn, deadline).await {
-                return Ok(lent(conn));
+            match self.revive(conn, deadline).await {
+                Revived::Alive(conn) => return Ok(lent(*conn)),
+                Revived::Closed => {}
+                // A tablet that does not answer a ping will not answer the next one either.
+                Revived::Silent => self.drop_idle(),
             }
         }
-        let conn = Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await?;
-        let conn = conn.keeping_statements(self.options.prepared_statements);
-        self.counters.opened.inc();
+        let conn = self.open(deadline).await?;
         Ok(lent(conn))
     }
 
@@ -204,18 +205,48 @@ impl Pool {
         }
     }
 
-    /// An idle connection that still lives, or `None`. A server that closed it, or sent a parting word, is noticed here,
-    /// before a statement is sent: then nothing can have run.
-    async fn revive(&self, mut conn: Connection, deadline: Option<Instant>) -> Option<Connection> {
+    /// Whether an idle connection still lives. A server that closed it, or sent a parting word, is noticed here, before a
+    /// statement is sent: then nothing can have run.
+    async fn revive(&self, mut conn: Connection, deadline: Option<Instant>) -> Revived {
         let now = clock::now();
         let quiet = !self.too_old(&conn, now) && conn.probe() == Probe::Quiet;
         let fresh = now.duration_since(conn.idle_since()) < self.options.idle_check;
         if quiet && (fresh || conn.ping(self.connect_deadline(deadline)).await.is_ok()) {
-            return Some(conn);
+            return Revived::Alive(Box::new(conn));
         }
         self.counters.stale.inc();
         self.counters.closed.inc();
-        None
+        if quiet && conn.owes_answer() {
+            Revived::Silent
+        } else {
+            Revived::Closed
+        }
+    }
+
+    /// Closes all idle connections.
+    fn drop_idle(&self) {
+        let idle = std::mem::take(&mut *self.lock_idle());
+        self.counters.closed.add(idle.len() as u64);
+    }
+
+    /// A connection that nobody has used before.
+    pub async fn checkout_fresh(
+        self: &Arc<Self>,
+        deadline: Option<Instant>,
+    ) -> Result<PooledConn, TabletError> {
+        let slot = self.slot(deadline).await?;
+        let conn = self.open(deadline).await?;
+        Ok(PooledConn {
+            conn: Some(conn),
+            slot: Some(slot),
+            pool: Arc::clone(self),
+        })
+    }
+
+    async fn open(&self, deadline: Option<Instant>) -> Result<Connection, TabletError> {
+        let conn = Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await?;
+        self.counters.opened.inc();
+        Ok(conn.keeping_statements(self.options.prepared_statements))
     }
 
     fn connect_deadline(&self, deadline: Option<Instant>) -> Instant {
@@ -231,7 +262,7 @@ impl Pool {
     fn give_back(&self, mut conn: Connection, slot: Option<Slot>) {
         if conn.owes_answer() {
             self.reaper
-                .abandon(Abandoned::new(conn, Arc::clone(&self.backend)));
+                .abandon(Abandoned::new(conn, Arc::clone(&self.backend), slot));
             return;
         }
         let now = clock::now();
@@ -258,6 +289,16 @@ pub struct Reservation {
     /// What session state lives on the connection.
     pub what: &'static str,
     _permit: OwnedSemaphorePermit,
+}
+
+/// What became of an idle connection.
+enum Revived {
+    /// It lives.
+    Alive(Box<Connection>),
+    /// Its server closed it, or it is too old.
+    Closed,
+    /// Its server does not answer.
+    Silent,
 }
 
 /// A connection lent by its pool.

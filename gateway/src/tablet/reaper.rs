@@ -5,8 +5,8 @@
 //! ever sent a KILL is closed and never pooled: the KILL may arrive after the statement it was meant for, and would then
 //! interrupt somebody else's.
 //!
-//! Connections arrive through a channel without a bound, so that a drop never blocks; what bounds it is `abandoned_max`:
-//! past that many for one tablet the socket is closed at once.
+//! Connections arrive through a channel without a bound, so that a drop never blocks; what bounds it is the pools' slots:
+//! `abandoned_max` connections of one tablet give theirs back at once, further ones only when they are gone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Backend, Connection};
+use super::slots::Slot;
 use crate::base::TabletAlias;
 use crate::base::clock;
 use crate::base::metrics::{Counter, Metrics};
@@ -29,7 +30,7 @@ pub struct ReaperOptions {
     pub grace: Duration,
     /// How long opening the kill channel and sending one KILL may take.
     pub kill_timeout: Duration,
-    /// Connections of one tablet that may be reaped at the same time; further ones are closed at once.
+    /// Connections of one tablet whose slots are lent again while they are being reaped.
     pub abandoned_max: usize,
     /// Kill channels to one tablet that may be open at the same time.
     pub kill_channels: usize,
@@ -51,14 +52,19 @@ impl Default for ReaperOptions {
 pub struct Abandoned {
     conn: Connection,
     backend: Arc<Backend>,
+    /// The pool's slot it was lent with.
+    slot: Option<Slot>,
 }
 
 impl Abandoned {
-    /// Hands over a connection and the credentials a kill channel needs.
-    pub fn new(conn: Connection, backend: Arc<Backend>) -> Self {
-        Self { conn, backend }
+    /// Hands over a connection, the credentials a kill channel needs, and the slot it was lent with.
+    pub fn new(conn: Connection, backend: Arc<Backend>, slot: Option<Slot>) -> Self {
+        Self { conn, backend, slot }
     }
 }
+
+/// `Uptime` counts whole seconds.
+const UPTIME_SLACK: Duration = Duration::from_secs(2);
 
 /// Where abandoned connections are handed in; never blocks, cheap to clone.
 #[derive(Clone, Debug)]
@@ -84,8 +90,6 @@ enum End {
     KillConnection,
     /// The server did not obey; the socket was closed.
     Closed,
-    /// Too many at once: closed without a KILL.
-    Overflow,
     /// It carried a COMMIT, which is never killed: waited for, then closed.
     Commit,
 }
@@ -119,7 +123,6 @@ impl Counters {
             End::KillQuery => self.kill_query.inc(),
             End::KillConnection => self.kill_connection.inc(),
             End::Closed => self.closed.inc(),
-            End::Overflow => self.overflow.inc(),
             End::Commit => self.commit.inc(),
         }
     }
@@ -176,16 +179,21 @@ impl Reaper {
         tracker.wait().await;
     }
 
-    fn start(&self, abandoned: Abandoned, tracker: &TaskTracker) {
+    /// Starts reaping one connection. The first `abandoned_max` of a tablet give their slots back at once, so that a few
+    /// stuck statements do not shrink the pool; further ones keep theirs until they are gone, so that what runs on a
+    /// sick tablet stays bounded.
+    fn start(&self, mut abandoned: Abandoned, tracker: &TaskTracker) {
         let tablet = self.tablet(&abandoned.conn.info().alias);
-        let Ok(place) = Arc::clone(&tablet.places).try_acquire_owned() else {
-            self.counters.count(End::Overflow);
-            return;
-        };
+        let place = Arc::clone(&tablet.places).try_acquire_owned().ok();
+        let slot = abandoned.slot.take();
+        let kept = if place.is_some() { None } else { slot };
+        if kept.is_some() {
+            self.counters.overflow.inc();
+        }
         let options = self.options.clone();
         let counters = Arc::clone(&self.counters);
         tracker.spawn(async move {
-            let _place = place;
+            let _held = (place, kept);
             let alias = abandoned.conn.info().alias.clone();
             let end = reap(abandoned, &options, &tablet.channels).await;
             tracing::debug!(tablet = %alias, end = ?end, "reaped an abandoned connection");
@@ -209,7 +217,11 @@ impl Reaper {
 
 /// Ends one statement. Every path closes the connection.
 async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphore) -> End {
-    let Abandoned { mut conn, backend } = abandoned;
+    let Abandoned {
+        mut conn,
+        backend,
+        slot: _,
+    } = abandoned;
     if conn.carries_commit() {
         // Nobody may cut a COMMIT short: whether it happened would be unknown. It is given the long grace and no KILL.
         let _ = drained(&mut conn, options.grace * 4).await;
@@ -220,20 +232,27 @@ async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphor
         conn.quit().await;
         return End::Finished;
     }
-    for (how, end) in [("KILL QUERY ", End::KillQuery), ("KILL ", End::KillConnection)] {
-        if send_kill(&conn, &backend, how, options, channels).await.is_err() {
-            continue;
-        }
-        if drained(&mut conn, options.grace).await {
-            return end;
-        }
+    if send_kill(&conn, &backend, "KILL QUERY ", options, channels)
+        .await
+        .is_ok()
+        && drained(&mut conn, options.grace).await
+    {
+        conn.quit().await;
+        return End::KillQuery;
+    }
+    let killed = send_kill(&conn, &backend, "KILL ", options, channels)
+        .await
+        .is_ok();
+    // The server ends the connection: that it is lost is what was asked for.
+    if killed && tokio::time::timeout(options.grace, conn.drain()).await.is_ok() {
+        return End::KillConnection;
     }
     End::Closed
 }
 
-/// Whether the answer (or the connection) ended within the time.
+/// Whether the answer ended within the time. A connection that was lost has not ended its statement.
 async fn drained(conn: &mut Connection, within: Duration) -> bool {
-    tokio::time::timeout(within, conn.drain()).await.is_ok()
+    tokio::time::timeout(within, conn.drain()).await.is_ok() && conn.is_usable()
 }
 
 /// Sends one KILL over a connection of its own, to the same address and only if the same server answers there: after a
@@ -256,6 +275,11 @@ async fn send_kill(
         .map_err(|_| refused())?;
     let mut channel = Connection::open(conn.info(), backend, deadline).await?;
     if channel.identity() != conn.identity() {
+        return Err(refused());
+    }
+    // The same server after a restart counts its connections from one again: this number would be somebody else's.
+    let age = clock::now().duration_since(conn.opened());
+    if channel.uptime().await.is_some_and(|up| up + UPTIME_SLACK < age) {
         return Err(refused());
     }
     let result = channel

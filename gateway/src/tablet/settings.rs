@@ -38,6 +38,21 @@ impl Settings {
         self.fingerprint
     }
 
+    /// A fingerprint of the settings by which a server reads a statement's text: what one prepares under others is
+    /// another statement.
+    pub fn reading(&self) -> u64 {
+        let decides = |name: &SettingName| match name {
+            SettingName::Names => true,
+            SettingName::System(n) => n == "sql_mode" || overridden_by_names(name),
+            SettingName::User(_) => false,
+        };
+        let mut relevant = self.entries.iter().filter(|(n, _)| decides(n)).peekable();
+        if relevant.peek().is_none() {
+            return 0;
+        }
+        FixedState.hash_one(relevant.collect::<Vec<_>>()) | 1
+    }
+
     /// The literal a name is set to.
     pub fn get(&self, name: &SettingName) -> Option<&str> {
         self.position(name).ok().map(|i| self.entries[i].1.as_str())
@@ -78,14 +93,28 @@ impl Settings {
         if self.fingerprint == target.fingerprint && self == target {
             return None;
         }
-        let names_change = self.get(&SettingName::Names) != target.get(&SettingName::Names);
+        let gone = |name: &SettingName| self.get(name).is_some() && target.get(name).is_none();
+        // A charset variable cannot be taken back alone: its DEFAULT is the server's, not a fresh connection's. So NAMES
+        // is said again, and behind it what still differs.
+        let names_again = self
+            .entries
+            .iter()
+            .any(|(n, _)| overridden_by_names(n) && gone(n));
+        let names_change = names_again || self.get(&SettingName::Names) != target.get(&SettingName::Names);
         let mut out = String::from("SET ");
+        if names_change {
+            push(
+                &mut out,
+                &SettingName::Names,
+                Some(target.get(&SettingName::Names).unwrap_or(FRESH_NAMES)),
+            );
+        }
         for (name, _) in &self.entries {
-            if target.get(name).is_none() {
+            if gone(name) && *name != SettingName::Names && !overridden_by_names(name) {
                 push(&mut out, name, None);
             }
         }
-        for (name, value) in &target.entries {
+        for (name, value) in target.entries.iter().filter(|(n, _)| *n != SettingName::Names) {
             // What SET NAMES overwrites must be said again after it.
             let again = names_change && overridden_by_names(name);
             if again || self.get(name) != Some(value) {
@@ -113,6 +142,9 @@ impl Hash for Settings {
         self.fingerprint.hash(state);
     }
 }
+
+/// What a fresh tablet connection has by its handshake.
+const FRESH_NAMES: &str = "utf8mb4 COLLATE utf8mb4_general_ci";
 
 /// A hasher with fixed keys: the fingerprint must be the same in every session.
 #[derive(Clone, Copy)]
@@ -152,8 +184,7 @@ fn push(out: &mut String, name: &SettingName, value: Option<&str>) {
     }
     // Writing to a String cannot fail.
     let _ = match (name, value) {
-        (SettingName::Names, Some(v)) => write!(out, "NAMES {v}"),
-        (SettingName::Names, None) => write!(out, "NAMES DEFAULT"),
+        (SettingName::Names, v) => write!(out, "NAMES {}", v.unwrap_or(FRESH_NAMES)),
         (SettingName::System(n), Some(v)) => write!(out, "@@session.{n} = {v}"),
         (SettingName::System(n), None) => write!(out, "@@session.{n} = DEFAULT"),
         (SettingName::User(n), v) => {
@@ -217,6 +248,29 @@ mod tests {
         let mut s = want.clone();
         s.set(SettingName::Names, "latin1".into());
         assert_eq!(s.get(&sys("character_set_results")), None);
+    }
+
+    #[test]
+    fn a_charset_taken_back_is_the_handshakes_and_not_the_servers_default() {
+        let latin1 = with(&[(SettingName::Names, "latin1")]);
+        assert_eq!(
+            latin1.difference(&Settings::default()).unwrap(),
+            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
+        );
+        let results = with(&[
+            (SettingName::Names, "latin1"),
+            (sys("character_set_results"), "NULL"),
+        ]);
+        assert_eq!(results.difference(&latin1).unwrap(), "SET NAMES latin1");
+    }
+
+    #[test]
+    fn statements_prepared_under_another_way_of_reading_are_told_apart() {
+        let plain = Settings::default();
+        let ansi = with(&[(sys("sql_mode"), "'ANSI_QUOTES'")]);
+        let zone = with(&[(sys("time_zone"), "'+00:00'")]);
+        assert_ne!(plain.reading(), ansi.reading());
+        assert_eq!(plain.reading(), zone.reading());
     }
 
     #[test]

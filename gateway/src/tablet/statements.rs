@@ -1,5 +1,7 @@
 //! The prepared statements of one tablet connection: a bounded map from text to the server's id.
 //!
+//! The same text read under another `sql_mode` or character set is another statement, so those are part of the key.
+//!
 //! A client's prepared statement belongs to its session, not to a connection; whichever connection runs it next prepares
 //! the text if it has not yet. The statement used longest ago is closed when there are too many.
 
@@ -14,12 +16,15 @@ struct Entry {
     used: u64,
 }
 
+/// A text, and the settings it is read under ([`Settings::reading`](super::Settings::reading)).
+type Key = (u64, Bytes);
+
 /// The statements of one connection.
 #[derive(Debug)]
 pub struct StatementCache {
     capacity: usize,
     clock: u64,
-    entries: HashMap<Bytes, Entry>,
+    entries: HashMap<Key, Entry>,
 }
 
 impl StatementCache {
@@ -33,15 +38,15 @@ impl StatementCache {
     }
 
     /// The id of a text prepared before.
-    pub fn get(&mut self, text: &Bytes) -> Option<u32> {
+    pub fn get(&mut self, reading: u64, text: &Bytes) -> Option<u32> {
         self.clock += 1;
-        let entry = self.entries.get_mut(text)?;
+        let entry = self.entries.get_mut(&(reading, text.clone()))?;
         entry.used = self.clock;
         Some(entry.id)
     }
 
     /// Remembers a text; gives the id of a statement that must be closed for it, if any.
-    pub fn insert(&mut self, text: Bytes, id: u32) -> Option<u32> {
+    pub fn insert(&mut self, reading: u64, text: Bytes, id: u32) -> Option<u32> {
         self.clock += 1;
         let evicted = if self.entries.len() >= self.capacity {
             self.evict()
@@ -50,14 +55,14 @@ impl StatementCache {
         };
         let replaced = self
             .entries
-            .insert(text, Entry { id, used: self.clock })
+            .insert((reading, text), Entry { id, used: self.clock })
             .map(|e| e.id);
         replaced.or(evicted)
     }
 
     /// Forgets a text: the server said that its statement no longer holds.
-    pub fn remove(&mut self, text: &Bytes) -> Option<u32> {
-        self.entries.remove(text).map(|e| e.id)
+    pub fn remove(&mut self, reading: u64, text: &Bytes) -> Option<u32> {
+        self.entries.remove(&(reading, text.clone())).map(|e| e.id)
     }
 
     /// How many statements are prepared.
@@ -76,8 +81,8 @@ impl StatementCache {
             .entries
             .iter()
             .min_by_key(|(_, e)| e.used)
-            .map(|(text, _)| text.clone())?;
-        self.remove(&oldest)
+            .map(|(key, _)| key.clone())?;
+        self.entries.remove(&oldest).map(|e| e.id)
     }
 }
 
@@ -92,21 +97,21 @@ mod tests {
     #[test]
     fn the_statement_used_longest_ago_is_closed_first() {
         let mut c = StatementCache::new(2);
-        assert_eq!(c.insert(text("a"), 1), None);
-        assert_eq!(c.insert(text("b"), 2), None);
-        assert_eq!(c.get(&text("a")), Some(1));
-        assert_eq!(c.insert(text("c"), 3), Some(2));
-        assert_eq!(c.get(&text("b")), None);
-        assert_eq!(c.get(&text("a")), Some(1));
+        assert_eq!(c.insert(0, text("a"), 1), None);
+        assert_eq!(c.insert(0, text("b"), 2), None);
+        assert_eq!(c.get(0, &text("a")), Some(1));
+        assert_eq!(c.insert(0, text("c"), 3), Some(2));
+        assert_eq!(c.get(0, &text("b")), None);
+        assert_eq!(c.get(0, &text("a")), Some(1));
         assert_eq!(c.len(), 2);
     }
 
     #[test]
     fn a_text_prepared_again_closes_its_older_id() {
         let mut c = StatementCache::new(8);
-        c.insert(text("a"), 1);
-        assert_eq!(c.insert(text("a"), 2), Some(1));
-        assert_eq!(c.remove(&text("a")), Some(2));
+        c.insert(0, text("a"), 1);
+        assert_eq!(c.insert(0, text("a"), 2), Some(1));
+        assert_eq!(c.remove(0, &text("a")), Some(2));
         assert!(c.is_empty());
     }
 }

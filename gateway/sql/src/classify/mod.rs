@@ -121,12 +121,14 @@ impl Classified {
                 _ => {}
             }
         }
-        for call in &self.functions {
-            match call.function {
-                SessionFunction::NamedLock => self.pin = self.pin.or(Some(PinReason::NamedLock)),
-                SessionFunction::LastInsertId if call.has_arguments => {
-                    self.pin = self.pin.or(Some(PinReason::LastInsertId));
-                }
+        let calls = self
+            .functions
+            .iter()
+            .map(|call| (call.function, call.has_arguments));
+        for (function, has_arguments) in calls.collect::<SmallVec<[_; 2]>>() {
+            match function {
+                SessionFunction::NamedLock => self.pin_for(PinReason::NamedLock),
+                SessionFunction::LastInsertId if has_arguments => self.pin_for(PinReason::LastInsertId),
                 _ => {}
             }
         }
@@ -141,8 +143,19 @@ impl Classified {
         });
     }
 
+    /// Counts that are asked for at once are the weakest reason: any other keeps the connection, and must not hide
+    /// behind them.
     fn pin_for(&mut self, reason: PinReason) {
-        self.pin = self.pin.or(Some(reason));
+        let weak = |r: PinReason| {
+            matches!(
+                r,
+                PinReason::FoundRows | PinReason::LastInsertId | PinReason::SelectIntoFile
+            )
+        };
+        match self.pin {
+            Some(held) if !weak(held) || weak(reason) => {}
+            Some(_) | None => self.pin = Some(reason),
+        }
     }
 }
 
