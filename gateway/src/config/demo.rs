@@ -63,29 +63,33 @@ pub fn demo_draft(shape: &DemoShape) -> Draft {
     draft
 }
 
-fn shard(keyspace: &str, name: String, addresses: &[SocketAddr]) -> ShardDraft {
-    // `commerce-40-80-primary`, `commerce-00-40-replica1`; the whole range `-` adds nothing to a name.
-    let range = match name.split_once('-') {
-        None | Some(("", "")) => String::new(),
-        Some((start, end)) => {
-            let or = |bound: &str, open: &str| {
-                if bound.is_empty() {
-                    open.to_owned()
-                } else {
-                    bound.to_owned()
-                }
-            };
-            format!("-{}-{}", or(start, "00"), or(end, "ff"))
+/// What the tablets of a demo's shard are called, before `-primary` and `-replica-1`: `commerce-40-80`; the whole range
+/// `-` adds nothing to the keyspace's name.
+#[must_use]
+pub fn demo_tablet_prefix(keyspace: &str, shard: &str) -> String {
+    let or = |bound: &str, open: &str| {
+        if bound.is_empty() {
+            open.to_owned()
+        } else {
+            bound.to_owned()
         }
     };
+    match shard.split_once('-') {
+        None | Some(("", "")) => keyspace.to_owned(),
+        Some((start, end)) => format!("{keyspace}-{}-{}", or(start, "00"), or(end, "ff")),
+    }
+}
+
+fn shard(keyspace: &str, name: String, addresses: &[SocketAddr]) -> ShardDraft {
+    let prefix = demo_tablet_prefix(keyspace, &name);
     let tablet = |(i, address): (usize, &SocketAddr)| {
         let (role, word) = if i == 0 {
             (Role::Primary, "primary".to_owned())
         } else {
-            (Role::Replica, format!("replica{i}"))
+            (Role::Replica, format!("replica-{i}"))
         };
         TabletDraft {
-            alias: format!("{keyspace}{range}-{word}"),
+            alias: format!("{prefix}-{word}"),
             address: address.to_string(),
             role,
         }

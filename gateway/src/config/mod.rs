@@ -25,7 +25,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-pub use demo::{DemoShape, demo_draft};
+pub use demo::{DemoShape, demo_draft, demo_tablet_prefix};
 pub use keyspace::{
     Division, Keyspace, KeyspaceDraft, NamedDraft, NamedKind, RangeProblem, Shard, ShardDraft, ShardValue,
     Tablet, TabletAddress, TabletDraft, check_tiling, even_ranges,

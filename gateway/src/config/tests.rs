@@ -212,7 +212,7 @@ fn the_demo_is_a_valid_configuration() {
         .iter()
         .map(|t| t.alias.to_string())
         .collect();
-    assert_eq!(aliases, ["commerce-40-80-primary", "commerce-40-80-replica1"]);
+    assert_eq!(aliases, ["commerce-40-80-primary", "commerce-40-80-replica-1"]);
     assert_eq!(config.keyspaces["lookup"].division, Division::Unsharded);
     assert_eq!(
         config.keyspaces["lookup"].shards[0].tablets[0].alias.as_str(),

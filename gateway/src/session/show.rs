@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Lexed, Show, ShowKind, TokenKind, parse_show};
+use shardgate_sql::{Classified, Lexed, Show, ShowKind, SqlMode, TokenKind, parse_show};
 use shardgate_wire::{ColumnDef, OkPacket};
 
 use super::query::Way;
@@ -127,11 +127,7 @@ impl Session {
     }
 
     fn warnings_table(&self, errors_only: bool) -> Table {
-        let mut table = Table::new(vec![
-            Column::text("Level"),
-            Column::bigint("Code"),
-            Column::text("Message"),
-        ]);
+        let mut table = Table::new(Column::of_warnings());
         for w in self
             .state
             .warnings
@@ -287,7 +283,7 @@ impl Session {
         }
         let shard = self.shard_of(&target)?;
         let database = shard.database.to_string();
-        let statement = rendered(lexed, show, &database);
+        let statement = rendered(lexed, show, &database, self.state.sql_mode);
         let (mut columns, rows) = self.small_result(&shard.id, statement.as_bytes()).await?;
         for column in &mut columns {
             rename_header(column, &database, &name);
@@ -401,7 +397,7 @@ impl Session {
 const MAX_ROWS: usize = 100_000;
 
 /// A SHOW about a database, with the shard's own database named.
-fn rendered(lexed: &Lexed<'_>, show: &Show, database: &str) -> String {
+fn rendered(lexed: &Lexed<'_>, show: &Show, database: &str, mode: SqlMode) -> String {
     let full = if show.full { "FULL " } else { "" };
     let kind = match show.kind {
         ShowKind::TableStatus => "TABLE STATUS",
@@ -411,9 +407,14 @@ fn rendered(lexed: &Lexed<'_>, show: &Show, database: &str) -> String {
     };
     let mut out = format!("SHOW {full}{kind} FROM {}", crate::exec::quoted(database));
     if let Some(like) = &show.like {
-        // Hexadecimal means the same under every sql_mode; the introducer says what its bytes are.
-        let hex = super::set::hex(like.as_bytes());
-        let _ = write!(out, " LIKE _utf8mb4 x'{hex}'");
+        // The grammar takes a plain string only, so it is quoted as the session's own statements are.
+        let quoted = like.replace('\'', "''");
+        let quoted = if mode.no_backslash_escapes() {
+            quoted
+        } else {
+            quoted.replace('\\', "\\\\")
+        };
+        let _ = write!(out, " LIKE '{quoted}'");
     }
     if let Some(filter) = &show.filter {
         let text = String::from_utf8_lossy(&lexed.src()[lexed.span(filter.clone())]).into_owned();

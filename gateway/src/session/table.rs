@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use shardgate_wire::codec::binary::put_row_from_text;
 use shardgate_wire::codec::text::{cells, put_cell};
-use shardgate_wire::{ClientConn, ColumnDef, OkPacket, StatusFlags};
+use shardgate_wire::protocol::ColumnFlags;
+use shardgate_wire::{ClientConn, ColumnDef, ColumnType, OkPacket, StatusFlags};
 
 use super::SessionError;
 use super::like::like;
@@ -27,6 +28,23 @@ impl Column {
         Self {
             definition: ColumnDef::bigint(Bytes::copy_from_slice(name.as_bytes())),
         }
+    }
+}
+
+impl Column {
+    /// The columns of `SHOW WARNINGS`, as the servers describe them.
+    pub(super) fn of_warnings() -> Vec<Self> {
+        let text = |name: &'static str, chars| {
+            let mut definition = ColumnDef::text(name, chars);
+            definition.flags = ColumnFlags::NOT_NULL;
+            // `NOT_FIXED_DEC`: what the servers put where digits have no meaning.
+            definition.decimals = 39;
+            Self { definition }
+        };
+        let mut code = ColumnDef::new("Code", ColumnType::Long);
+        code.length = 4;
+        code.flags = ColumnFlags::NOT_NULL | ColumnFlags::UNSIGNED | ColumnFlags::BINARY | ColumnFlags::NUM;
+        vec![text("Level", 7), Self { definition: code }, text("Message", 512)]
     }
 }
 

@@ -41,6 +41,7 @@ async fn generated_keys_and_functions_of_the_session_are_as_on_one_server() {
     for sql in [
         "INSERT INTO a (x) VALUES (1)",
         "INSERT INTO a (x) VALUES (2), (3), (4)",
+        "INSERT INTO a (id, x) VALUES (50, 5)",
         "INSERT INTO a (x) SELECT id FROM t WHERE id < 4",
     ] {
         pair.both(sql).await.unwrap();
@@ -70,8 +71,9 @@ async fn what_lives_on_one_connection_stays_with_its_session() {
         "SELECT IS_USED_LOCK('harness-lock') IS NOT NULL AS used",
         "SELECT @counter := 5 AS c",
         "SELECT @counter + 1 AS c",
-        "PREPARE s FROM 'SELECT id + 4 AS sum FROM t WHERE id = 3'",
-        "EXECUTE s",
+        "PREPARE s FROM 'SELECT id + ? AS sum FROM t WHERE id = 3'",
+        "SET @plus = 4",
+        "EXECUTE s USING @plus",
         "DEALLOCATE PREPARE s",
         "LOCK TABLES t READ",
         "SELECT v FROM t WHERE id = 2",

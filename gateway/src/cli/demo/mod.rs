@@ -13,7 +13,7 @@ use shardgate_tablet_sim::{ClusterOptions, ShardOptions, SimCluster, SimOptions,
 use super::stop::{Asked, Signals};
 use super::{NOT_STARTED, complain, runtime, say, start_logging};
 use crate::base::KeyRange;
-use crate::config::{Config, DemoShape, Listen, demo_draft, even_ranges};
+use crate::config::{Config, DemoShape, Listen, demo_draft, demo_tablet_prefix, even_ranges};
 use crate::server::Gateway;
 
 /// Arguments of `demo`.
@@ -140,8 +140,8 @@ async fn start(args: &DemoArgs) -> Result<Started, DemoError> {
 
 /// One shard of `commerce` for each range, then the one of `lookup`.
 fn shard_options(names: &[String], args: &DemoArgs) -> Vec<ShardOptions> {
-    let shard = |n: usize, database: &str| ShardOptions {
-        name: format!("{database}-{n}"),
+    let shard = |n: usize, database: &str, name: &str| ShardOptions {
+        name: demo_tablet_prefix(database, name),
         replicas: usize::from(args.replicas),
         primary: SimOptions {
             server_id: u32::try_from(n * 16 + 1).unwrap_or(1),
@@ -151,8 +151,12 @@ fn shard_options(names: &[String], args: &DemoArgs) -> Vec<ShardOptions> {
         },
         ..ShardOptions::default()
     };
-    let mut all: Vec<_> = (0..names.len()).map(|n| shard(n, "commerce")).collect();
-    all.push(shard(names.len(), "lookup"));
+    let mut all: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(n, name)| shard(n, "commerce", name))
+        .collect();
+    all.push(shard(names.len(), "lookup", "-"));
     all
 }
 
