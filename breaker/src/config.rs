@@ -41,7 +41,8 @@ pub struct Config {
     pub least_weight: u32,
     /// Starts in [`Mode::DryRun`](crate::Mode::DryRun): counts what it would do, refuses nothing.
     pub dry_run: bool,
-    /// Copies of the counters that every attempt writes; about the number of cores. At least 1.
+    /// Copies of the counters that every attempt writes; about the number of cores, rounded up to a power of two. At
+    /// least 1.
     pub stripes: usize,
     /// Attempts in flight whose age is known, rounded up to a multiple of `stripes`; about the size of the pool and its
     /// queue. Those beyond it still count in every signal but stall. 0 = none.

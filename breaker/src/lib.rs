@@ -31,6 +31,8 @@ pub mod config;
 mod ejection;
 mod event;
 mod fleet;
+#[cfg(all(test, loom))]
+mod interleavings;
 pub mod outcome;
 mod permit;
 mod ramp;

@@ -3,8 +3,10 @@
 
 #[cfg(test)]
 mod it {
+    mod allocation;
     mod blame;
     mod cap;
+    mod model;
     mod scenarios;
     mod signals;
     mod states;

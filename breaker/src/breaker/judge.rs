@@ -108,14 +108,20 @@ impl Breaker {
     pub(super) fn judge_rates(&self, generation: u32, now: Time) {
         let (errors, timeouts) = (self.config.error_rate, self.config.timeout_rate);
         if errors.percent > 0 {
-            let (bad, all) = self.counts(generation, errors.window, now).errors();
-            if self.is_over(bad, all, errors.percent) {
+            let buckets = self.shape.buckets(errors.window);
+            let bad = self.failed.sum(generation, now, buckets);
+            if bad > 0 && self.is_over(bad, self.results(generation, now, buckets), errors.percent) {
                 return self.fire(generation, Reason::ErrorRate, now);
             }
         }
         if timeouts.percent > 0 {
-            let counts = self.counts(generation, timeouts.window, now);
-            let (bad, all) = counts.timeouts();
+            let buckets = self.shape.buckets(timeouts.window);
+            let bad = self.timed_out.sum(generation, now, buckets);
+            // Without any, which is the rule, the rest need not be summed.
+            if bad == 0 {
+                return;
+            }
+            let all = self.results(generation, now, buckets);
             if self.is_over(bad, all, timeouts.percent) {
                 let since = Time::from_nanos(now.as_nanos().saturating_sub(nanos(timeouts.window)));
                 let tally = self
@@ -133,17 +139,14 @@ impl Breaker {
         all >= u64::from(self.config.min_samples) && bad > 0 && bad * 100 >= all * u64::from(percent)
     }
 
-    fn counts(&self, generation: u32, window: Duration, now: Time) -> WindowCounts {
-        let buckets = self.shape.buckets(window);
-        WindowCounts {
-            failed: self.failed.sum(generation, now, buckets),
-            timed_out: self.timed_out.sum(generation, now, buckets),
-            succeeded: self
-                .stripes
-                .iter()
-                .map(|s| s.successes.sum(generation, now, buckets))
-                .sum(),
-        }
+    /// All results in a window.
+    fn results(&self, generation: u32, now: Time, buckets: u64) -> u64 {
+        let successes = self.stripes.iter().map(|s| &s.successes);
+        [&self.failed, &self.timed_out]
+            .into_iter()
+            .chain(successes)
+            .map(|ring| ring.sum(generation, now, buckets))
+            .sum()
     }
 
     /// Many wait, and for a while none of them got anything.
@@ -207,26 +210,5 @@ impl Breaker {
         let siblings = self.siblings_p95.load(Ordering::Relaxed);
         let factor = u64::from(self.config.latency.siblings_factor);
         window.p95 >= self.baseline.limit() && window.p95 >= siblings.saturating_mul(factor)
-    }
-}
-
-/// Results in a window.
-struct WindowCounts {
-    failed: u64,
-    timed_out: u64,
-    succeeded: u64,
-}
-
-impl WindowCounts {
-    const fn all(&self) -> u64 {
-        self.failed + self.timed_out + self.succeeded
-    }
-
-    const fn errors(&self) -> (u64, u64) {
-        (self.failed, self.all())
-    }
-
-    const fn timeouts(&self) -> (u64, u64) {
-        (self.timed_out, self.all())
     }
 }

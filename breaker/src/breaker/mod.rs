@@ -186,8 +186,9 @@ impl Breaker {
         config.validate()?;
         let shape = Shape::of(&config);
         let mode = if config.dry_run { Mode::DryRun } else { Mode::Auto };
+        let stripes = config.stripes.next_power_of_two();
         let stripe = |_| Stripe {
-            slots: Slots::new(config.tracked.div_ceil(config.stripes)),
+            slots: Slots::new(config.tracked.div_ceil(stripes)),
             successes: Ring::new(shape),
             samples: Samples::new(),
             progressed: AtomicU64::new(0),
@@ -197,7 +198,7 @@ impl Breaker {
         }
         Ok(Self {
             machine: Machine::new(config.cooldown, config.probe, mode, seed),
-            stripes: (0..config.stripes).map(stripe).collect(),
+            stripes: (0..stripes).map(stripe).collect(),
             shape,
             failures: Streak::new(),
             failed: Ring::new(shape),
@@ -277,10 +278,12 @@ impl Breaker {
     }
 
     fn take_slot(&self, work: Work, now: Time) -> (u32, u32) {
-        let first = thread_number() % self.stripes.len().max(1);
+        // The number of stripes is a power of two.
+        let mask = self.stripes.len().saturating_sub(1);
+        let first = thread_number() & mask;
         // A thread whose part is full borrows from the others before an attempt goes untracked.
         for step in 0..self.stripes.len() {
-            let index = (first + step) % self.stripes.len();
+            let index = (first + step) & mask;
             let slot = self
                 .stripes
                 .get(index)

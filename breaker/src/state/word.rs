@@ -111,6 +111,7 @@ const fn tag(generation: u32) -> u64 {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
