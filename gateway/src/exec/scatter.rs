@@ -323,13 +323,6 @@ async fn read_turn(
     gather: &Gather,
     first: bool,
 ) -> Result<Vec<(usize, Result<Turn, TabletError>)>, ExecError> {
-    let waiting = ExecError::names(
-        leases
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| gather.wants(*i))
-            .map(|(_, l)| &l.shard),
-    );
     let silent = run.limits.tablet_silent;
     let first_shard = leases[0].shard.clone();
     let mut pending: FuturesUnordered<_> = leases
@@ -369,17 +362,23 @@ async fn read_turn(
         .watch(run.client, limited)
         .await
     };
+    drop(pending);
+    // Named only now: almost every turn ends well.
+    let waiting = || {
+        let asked = leases.iter().enumerate().filter(|(i, _)| gather.wants(*i));
+        ExecError::names(asked.map(|(_, l)| &l.shard))
+    };
     match outcome {
         Ok(Ok(turns)) => Ok(turns),
         Ok(Err(after)) => {
             run.metrics.timeouts.handle("tablet_silent").inc();
             Err(ExecError::Deadline {
                 after,
-                shards: waiting,
+                shards: waiting(),
                 note: "; its rows stopped coming",
             })
         }
-        Err(i) => Err(run.interrupted(i, waiting, false)),
+        Err(i) => Err(run.interrupted(i, waiting(), false)),
     }
 }
 

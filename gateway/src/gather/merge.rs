@@ -65,7 +65,7 @@ impl Merge {
             self.heads.push(Reverse((key.clone(), leg)));
             self.starved -= usize::from(!queue.done);
         }
-        queue.bytes += row.size();
+        queue.bytes += size_of_entry(&row);
         queue.rows.push_back((key, row));
         Some(())
     }
@@ -90,7 +90,7 @@ impl Merge {
         let Reverse((_, leg)) = self.heads.pop()?;
         let queue = self.queues.get_mut(leg)?;
         let (_, row) = queue.rows.pop_front()?;
-        queue.bytes -= row.size();
+        queue.bytes -= size_of_entry(&row);
         match queue.rows.front() {
             Some((key, _)) => self.heads.push(Reverse((key.clone(), leg))),
             None => self.starved += usize::from(!queue.done),
@@ -101,4 +101,9 @@ impl Merge {
     pub(super) fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
+}
+
+/// What a buffered row holds of memory: short rows are outweighed by what is kept beside them.
+fn size_of_entry(row: &Row) -> usize {
+    row.payload.len() + size_of::<(Key, Row)>()
 }

@@ -42,7 +42,8 @@ const MAX_KEY_DIGITS: u32 = 38;
 /// How much is buffered at most before a leg is no longer read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GatherLimits {
-    /// Bytes of rows buffered of one leg of an ordered merge. At least one row is always taken. Default 64 KiB.
+    /// Memory that the rows buffered of one leg of an ordered merge take before it is no longer read; one read may
+    /// exceed it. Small, since there may be many legs and the sockets' own buffers read ahead. Default 16 KiB.
     pub leg_bytes: usize,
     /// Bytes of rows waiting to be popped. Default 256 KiB.
     pub output_bytes: usize,
@@ -51,7 +52,7 @@ pub struct GatherLimits {
 impl Default for GatherLimits {
     fn default() -> Self {
         Self {
-            leg_bytes: 64 << 10,
+            leg_bytes: 16 << 10,
             output_bytes: 256 << 10,
         }
     }

@@ -27,13 +27,6 @@ pub(super) struct Row {
     cut: usize,
 }
 
-impl Row {
-    /// What a row holds of memory.
-    pub(super) fn size(&self) -> usize {
-        self.payload.len() + size_of::<Self>()
-    }
-}
-
 impl RowReader {
     pub(super) fn new(protocol: Protocol, kinds: Box<[ValueKind]>, hidden: usize) -> Self {
         Self {
