@@ -90,6 +90,12 @@ impl Plan {
         self.params.len()
     }
 
+    /// Whether it has functions that the session answers. If not, nobody needs to gather what they would answer.
+    #[must_use]
+    pub fn asks_session(&self) -> bool {
+        self.asks_session
+    }
+
     /// Whether the plan, made for another statement of the same fingerprint, is this one's too.
     #[must_use]
     pub fn fits(&self, statement: &Lexed<'_>) -> bool {

@@ -6,6 +6,7 @@ use shardgate_sql::{Keyword as K, Lexed, SessionFunction, StatementKind, classif
 
 use super::catalog::{Catalog, Keyspace};
 use super::error::PlanError;
+use super::facts::Fact;
 use super::from::From;
 use super::insert::{InsertParts, InsertRows, Source};
 use super::locate::{Locations, known_table};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub(super) params: Box<[u32]>,
     /// Whether it is the EXPLAIN of the statement planned.
     pub(super) explains: Option<Explains>,
+    /// Whether it has functions that the session answers.
+    pub(super) asks_session: bool,
     /// Literals that the plan was read from, with their text: another text needs another plan.
     pub(super) pinned: Vec<(u32, Box<[u8]>)>,
 }
@@ -504,6 +507,8 @@ impl Planner<'_, '_> {
         is_ddl: bool,
     ) -> Plan {
         let params = self.statement.params().into();
+        let mut tokens = 0..self.statement.lexed.len();
+        let asks_session = tokens.any(|at| Fact::at(self.statement, at).is_some());
         Plan {
             keyspace: Arc::clone(keyspace),
             class,
@@ -513,6 +518,7 @@ impl Planner<'_, '_> {
             params,
             pinned: Vec::new(),
             explains: None,
+            asks_session,
         }
     }
 }

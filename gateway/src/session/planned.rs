@@ -149,7 +149,11 @@ impl Session {
                 .map(|i| super::values::of_param(bound.value(i), &self.state.charset))
                 .collect(),
         };
-        let facts = self.facts();
+        let facts = if plan.asks_session() {
+            self.facts()
+        } else {
+            SessionFacts::default()
+        };
         let held = self.held_shard();
         Ok(plan.bind(&BindInput {
             sql,
