@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_wire::{ClientConn, ErrPacket, OkPacket, WireError};
+use tokio_util::sync::CancellationToken;
 
 use self::shared::limit;
 use self::state::SessionState;
@@ -44,6 +45,9 @@ pub struct Session {
     client: ClientConn,
     registration: Registration,
     state: SessionState,
+    /// Cancelled with the gateway's own. A token of the session's, since waiting on one takes its lock: sessions would
+    /// wait for each other at every command.
+    stopping: CancellationToken,
 }
 
 /// Why a session ends.
@@ -74,6 +78,7 @@ impl Session {
         let view = shared.view.load_full();
         let state = SessionState::new(target, view.lex.mode, view.options.prepared);
         let mut session = Self {
+            stopping: shared.stopping.child_token(),
             shared,
             view,
             client,
@@ -153,7 +158,7 @@ impl Session {
     /// Resolves when an idle session must end because the gateway stops: at once outside a transaction, after the grace
     /// inside one.
     fn stop_signal(&self) -> impl Future<Output = ()> + use<> {
-        let stopping = self.shared.stopping.clone();
+        let stopping = self.stopping.clone();
         let grace = if self.state.transaction.is_active() {
             self.view.options.shutdown_grace
         } else {
