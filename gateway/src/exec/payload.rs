@@ -1,12 +1,14 @@
 //! How a leg's statement travels: as text, or as a prepared statement's execution.
 
 use bytes::Bytes;
+use shardgate_breaker::{Outcome, ServerError};
 use shardgate_wire::client::Head;
 use shardgate_wire::protocol::command;
 use shardgate_wire::{ErrPacket, WireError};
 
+use crate::base::{Role, clock};
 use crate::route::LegParams;
-use crate::tablet::{Connection, Sent, TabletError};
+use crate::tablet::{Connection, PooledConn, Sent, TabletError};
 
 /// `ER_UNKNOWN_STMT_HANDLER`: the server does not have the statement (any more).
 const UNKNOWN_STATEMENT: u16 = 1243;
@@ -30,30 +32,65 @@ pub trait EncodeParams: std::fmt::Debug + Send + Sync {
 
 /// Sends a leg's statement and reads the first packet of the answer.
 pub(super) async fn send(
-    conn: &mut Connection,
+    conn: &mut PooledConn,
     sql: &Bytes,
     params: &LegParams,
     payload: Payload<'_>,
 ) -> Result<Head, TabletError> {
-    match payload {
-        Payload::Text => {
-            let asked = async {
-                conn.wire().send_query(sql).await?;
-                conn.wire().read_head().await
-            };
-            let result = asked.await;
-            result.map_err(|e| conn.failed(e, Sent::Maybe))
+    let started = clock::now();
+    let head = match payload {
+        Payload::Text => query(conn, sql).await,
+        Payload::Prepared(values) => prepared(conn, sql, values, params).await,
+    };
+    conn.count_call(clock::now().duration_since(started), outcome(conn, &head));
+    head
+}
+
+/// What the answer's beginning says of the tablet.
+fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>) -> Outcome {
+    let at_primary = conn.info().role == Role::Primary;
+    match head {
+        Ok(Head::Err(e)) => ServerError {
+            errno: e.code,
+            message: &e.message_text(),
+            at_primary,
+            killed_by_us: false,
         }
-        Payload::Prepared(values) => {
-            match execute(conn, sql, values, params).await? {
-                Head::Err(e) if statement_is_stale(&e) => {
-                    // Nothing ran: the server only asks for the statement anew.
-                    conn.forget_statement(sql)?;
-                    execute(conn, sql, values, params).await
-                }
-                head => Ok(head),
-            }
+        .outcome(),
+        Err(TabletError::Server(e)) => ServerError {
+            errno: e.errno,
+            message: &e.message,
+            at_primary,
+            killed_by_us: false,
         }
+        .outcome(),
+        Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Outcome::Success,
+        Err(_) => Outcome::Failure,
+    }
+}
+
+async fn query(conn: &mut Connection, sql: &Bytes) -> Result<Head, TabletError> {
+    let asked = async {
+        conn.wire().send_query(sql).await?;
+        conn.wire().read_head().await
+    };
+    let result = asked.await;
+    result.map_err(|e| conn.failed(e, Sent::Maybe))
+}
+
+async fn prepared(
+    conn: &mut Connection,
+    sql: &Bytes,
+    values: &dyn EncodeParams,
+    params: &LegParams,
+) -> Result<Head, TabletError> {
+    match execute(conn, sql, values, params).await? {
+        Head::Err(e) if statement_is_stale(&e) => {
+            // Nothing ran: the server only asks for the statement anew.
+            conn.forget_statement(sql)?;
+            execute(conn, sql, values, params).await
+        }
+        head => Ok(head),
     }
 }
 

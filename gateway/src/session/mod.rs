@@ -1,10 +1,12 @@
 //! One client connection: the command loop, what the client set, its transaction, its prepared statements.
 
+mod borrow;
 mod charset;
 mod command;
 mod error;
 mod explain;
 pub mod like;
+mod literal;
 mod planned;
 mod prepare;
 mod prepared;

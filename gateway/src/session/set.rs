@@ -9,16 +9,14 @@ use bytes::Bytes;
 use shardgate_sql::{
     Classified, Lexed, Literal, SetItem, SetScope, SetValue, SqlMode, charset_is_safe, lex, parse_set,
 };
-use shardgate_wire::protocol::BINARY;
-use shardgate_wire::{ColumnDef, ColumnType};
 
+use super::literal::literal_text;
 use super::query::Way;
 use super::transact::isolation_sql;
 use super::{Session, SessionError};
-use crate::base::ShardId;
-use crate::exec::{AccessMode, ExecError, Leased, SLOT_WAIT};
+use crate::exec::{AccessMode, Leased};
 use crate::plan::with_session_facts;
-use crate::tablet::{SettingName, Settings, TabletError};
+use crate::tablet::{SettingName, Settings};
 
 /// Variables whose value would say something untrue, or work on one connection of many only.
 const REFUSED: [&str; 12] = [
@@ -337,36 +335,6 @@ impl Session {
         }
     }
 
-    /// A value that a tablet worked out, as a literal of the same type.
-    fn value_sql(&self, column: &ColumnDef, value: &[u8], is_user: bool) -> String {
-        let text = || String::from_utf8_lossy(value).into_owned();
-        match column.column_type {
-            ColumnType::Tiny
-            | ColumnType::Short
-            | ColumnType::Int24
-            | ColumnType::Long
-            | ColumnType::LongLong
-            | ColumnType::Year => {
-                if is_user && column.is_unsigned() {
-                    return format!("CAST({} AS UNSIGNED)", text());
-                }
-                text()
-            }
-            ColumnType::Decimal | ColumnType::NewDecimal => text(),
-            // An exponent keeps it approximate.
-            ColumnType::Float | ColumnType::Double => {
-                let text = text();
-                if text.contains(['e', 'E']) {
-                    text
-                } else {
-                    format!("{text}e0")
-                }
-            }
-            _ if column.charset == BINARY && is_user => format!("x'{}'", hex(value)),
-            _ => self.string_sql(value),
-        }
-    }
-
     /// An expression to be worked out, with the session's own answers in it.
     fn pending(
         &self,
@@ -449,138 +417,6 @@ impl Session {
             SetScope::Global | SetScope::Persist | SetScope::PersistOnly => Err(SessionError::SetGlobal),
         }
     }
-
-    /// A shard to try settings on: of the session's keyspace, or any.
-    pub(super) fn any_shard(&self) -> Result<ShardId, SessionError> {
-        if let Some(held) = self.held_shard() {
-            return Ok(held);
-        }
-        let target = &self.state.target;
-        let own = target
-            .keyspace
-            .as_ref()
-            .and_then(|k| self.view.catalog.keyspace(k.as_str()));
-        let keyspace = own.or_else(|| self.view.catalog.any_keyspace());
-        let keyspace = keyspace.ok_or(crate::plan::PlanError::NoKeyspace)?;
-        let index = target
-            .shard
-            .as_ref()
-            .and_then(|s| keyspace.shard_index(s))
-            .unwrap_or(0);
-        let shard = keyspace
-            .shards
-            .get(index)
-            .ok_or(crate::plan::PlanError::NoKeyspace)?;
-        Ok(shard.id.clone())
-    }
-
-    /// A connection for the gateway's own questions, with the session's settings: one that the session holds, or a pooled
-    /// one. It goes back by [`Self::give_back`], whatever the answer was.
-    pub(super) async fn borrow(&mut self, shard: &ShardId) -> Result<Leased, SessionError> {
-        let settings = self.state.settings.clone();
-        if let Some(mut lease) = self.state.held.take_any(shard) {
-            let applied = self.ask(shard, lease.conn.apply(&settings)).await;
-            if let Err(e) = applied {
-                self.give_back(lease);
-                return Err(e);
-            }
-            return Ok(lease);
-        }
-        let role = self.state.target.role;
-        let found = self
-            .shared
-            .fleet
-            .pool(shard, role, super::command::found_rows(&self.client));
-        let pool = found.ok_or_else(|| ExecError::NoTablet {
-            shard: shard.clone(),
-            role: role.as_str(),
-        })?;
-        let mut wait = self.view.options.query_timeout;
-        if !self.state.held.is_empty() {
-            // Whoever holds a slot must not wait long for another.
-            wait = if wait.is_zero() {
-                SLOT_WAIT
-            } else {
-                wait.min(SLOT_WAIT)
-            };
-        }
-        let deadline = self.limits(wait).at();
-        let opening = async {
-            let mut conn = pool.checkout(&settings, deadline).await?;
-            conn.apply(&settings).await?;
-            Ok::<_, TabletError>(conn)
-        };
-        let conn = self.ask(shard, opening).await?;
-        Ok(Leased {
-            shard: shard.clone(),
-            role,
-            conn,
-            in_transaction: false,
-            reserved: None,
-        })
-    }
-
-    /// Takes back a connection that [`Self::borrow`] gave. One that was lost takes with it what it held.
-    pub(super) fn give_back(&mut self, lease: Leased) {
-        if lease.conn.is_usable() {
-            self.state.held.put(lease);
-            return;
-        }
-        if lease.in_transaction {
-            self.state.transaction.fail(format!("{} was lost", lease.shard));
-        }
-        if let Some(claim) = &lease.reserved {
-            self.state.held.lose(claim.what);
-        }
-    }
-
-    /// Waits for a tablet's answer, within the session's limits.
-    pub(super) async fn ask<T>(
-        &mut self,
-        shard: &ShardId,
-        what: impl Future<Output = Result<T, TabletError>>,
-    ) -> Result<T, SessionError> {
-        let limits = super::limits_of(
-            &self.registration.handle.kill,
-            &self.view.options,
-            self.view.options.query_timeout,
-        );
-        match limits.watch(&mut self.client, what).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(e)) => Err(ExecError::tablet(shard.clone(), e).into()),
-            Err(interrupt) => Err(interrupt
-                .into_error(shard.to_string(), "; nothing was executed")
-                .into()),
-        }
-    }
-
-    /// A literal as SQL that means the same under every `sql_mode`.
-    fn literal_sql(&self, value: &SetValue<'_>) -> String {
-        match value {
-            SetValue::Default => "DEFAULT".into(),
-            SetValue::Null | SetValue::Expression => "NULL".into(),
-            SetValue::Bool(b) => u8::from(*b).to_string(),
-            SetValue::Word(word) => self.string_sql(word),
-            SetValue::Negative(literal) => format!("-{}", self.plain_literal(literal)),
-            SetValue::Literal(literal) => self.plain_literal(literal),
-        }
-    }
-
-    fn plain_literal(&self, literal: &Literal<'_>) -> String {
-        match literal {
-            Literal::String(bytes) => self.string_sql(bytes),
-            other => other_sql(other),
-        }
-    }
-
-    fn string_sql(&self, bytes: &[u8]) -> String {
-        let plain = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'\'' | b'\\') || *b == b' ';
-        if bytes.iter().all(plain) {
-            return format!("'{}'", String::from_utf8_lossy(bytes));
-        }
-        let hex = hex(bytes);
-        format!("_{} x'{hex}'", self.state.charset)
-    }
 }
 
 /// Variables of the gateway's own; whether it was one.
@@ -627,20 +463,6 @@ fn truth(value: &SetValue<'_>) -> Option<bool> {
     }
 }
 
-fn literal_text(value: &SetValue<'_>) -> String {
-    match value {
-        SetValue::Default => "DEFAULT".into(),
-        SetValue::Null => "NULL".into(),
-        SetValue::Bool(b) => b.to_string(),
-        SetValue::Word(word) | SetValue::Literal(Literal::String(word)) => {
-            String::from_utf8_lossy(word).into_owned()
-        }
-        SetValue::Literal(literal) => other_sql(literal),
-        SetValue::Negative(literal) => format!("-{}", other_sql(literal)),
-        SetValue::Expression => "an expression".into(),
-    }
-}
-
 /// A charset that statements can be read in.
 fn safe_charset(name: &str) -> Result<String, SessionError> {
     if charset_is_safe(name) {
@@ -648,27 +470,4 @@ fn safe_charset(name: &str) -> Result<String, SessionError> {
     } else {
         Err(SessionError::UnsafeCharset(name.to_owned()))
     }
-}
-
-/// A literal that is not a plain string, as SQL.
-fn other_sql(literal: &Literal<'_>) -> String {
-    match literal {
-        Literal::Int(n) => n.to_string(),
-        Literal::Decimal(text) | Literal::Float(text) => (*text).to_owned(),
-        Literal::String(bytes) | Literal::NationalString(bytes) => format!("_utf8mb4 x'{}'", hex(bytes)),
-        Literal::Hex(bytes) | Literal::Bit(bytes) => format!("x'{}'", hex(bytes)),
-        Literal::Placeholder => "?".to_owned(),
-    }
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "{b:02x}");
-            out
-        })
 }

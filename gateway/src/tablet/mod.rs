@@ -1,5 +1,6 @@
 //! One `MySQL` server of a shard: the pool of connections to it, and what happens to a connection somebody let go of.
 
+mod ask;
 mod connection;
 mod error;
 mod pool;

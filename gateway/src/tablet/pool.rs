@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use shardgate_breaker::Outcome;
 use shardgate_wire::stream::Probe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -15,7 +16,7 @@ use super::reaper::{Abandoned, ReaperHandle};
 use super::slots::{Slot, SlotError, Slots};
 use super::{Settings, TabletError};
 use crate::base::clock::{self, Instant};
-use crate::base::metrics::{Counter, Metrics};
+use crate::base::metrics::{Counter, Metrics, Timing};
 
 /// Bounds of one tablet's pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ struct PoolCounters {
     refused: Arc<Counter>,
     waited: Arc<Counter>,
     stale: Arc<Counter>,
+    /// Statements sent to the tablet, to the first packet of the answer.
+    calls: Arc<Timing>,
 }
 
 impl PoolCounters {
@@ -72,8 +75,17 @@ impl PoolCounters {
             refused: of("refused"),
             waited: of("waited"),
             stale: of("stale"),
+            calls: metrics.tablet_call.handle(&call_label(info)),
         }
     }
+}
+
+/// `Execute.keyspace.shard.role`, as Vitess labels its calls.
+fn call_label(info: &TabletInfo) -> String {
+    format!(
+        "Execute.{}.{}.{}",
+        info.shard.keyspace, info.shard.shard, info.role
+    )
 }
 
 /// The connections to one tablet for one backend user and one set of capabilities.
@@ -88,6 +100,7 @@ pub struct Pool {
     closed: AtomicBool,
     reaper: ReaperHandle,
     counters: PoolCounters,
+    metrics: Arc<Metrics>,
 }
 
 impl Pool {
@@ -97,7 +110,7 @@ impl Pool {
         backend: Arc<Backend>,
         options: PoolOptions,
         reaper: ReaperHandle,
-        metrics: &Metrics,
+        metrics: &Arc<Metrics>,
     ) -> Arc<Self> {
         let counters = PoolCounters::new(metrics, &info);
         let slots = Slots::new(options.size, options.max_waiters);
@@ -112,6 +125,7 @@ impl Pool {
             closed: AtomicBool::new(false),
             reaper,
             counters,
+            metrics: Arc::clone(metrics),
         })
     }
 
@@ -314,6 +328,23 @@ impl PooledConn {
     /// The tablet it leads to.
     pub fn info(&self) -> &Arc<TabletInfo> {
         &self.pool.info
+    }
+
+    /// Counts a statement that was sent on it: how long its answer took to begin, and what that says of the tablet.
+    pub fn count_call(&self, took: Duration, outcome: Outcome) {
+        self.pool.counters.calls.record(took);
+        match outcome {
+            Outcome::Success => {}
+            Outcome::Neutral
+            | Outcome::Timeout
+            | Outcome::Failure
+            | Outcome::Saturation
+            | Outcome::PrimaryGone
+            | Outcome::RoleChange => {
+                let label = format!("{}.{}", call_label(&self.pool.info), outcome.label());
+                self.pool.metrics.tablet_call_errors.handle(&label).inc();
+            }
+        }
     }
 
     /// Lets a session keep the connection to itself beyond one statement or transaction; `None` if as many are kept as
