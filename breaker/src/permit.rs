@@ -86,18 +86,45 @@ impl std::fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// What an attempt holds of its breaker.
+/// What an attempt holds of its breaker. Whole words, since it is moved about: a narrow store that a wide load follows
+/// stalls for longer than the rest of the attempt takes.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) work: Work,
-    pub(crate) generation: u32,
-    pub(crate) stripe: u32,
-    pub(crate) slot: u32,
     pub(crate) started: Time,
     /// When the probe must be back, in milliseconds; 0 = no probe.
     pub(crate) lease: u64,
-    /// Time to the first response.
-    pub(crate) latency: Option<Duration>,
+    /// Nanoseconds to the first response; [`Held::NO_LATENCY`] before it.
+    pub(crate) latency: u64,
+    pub(crate) generation: u64,
+    /// Place in the table of attempts: the stripe in the high half, the slot in the low.
+    pub(crate) place: u64,
+}
+
+impl Held {
+    pub(crate) const NO_LATENCY: u64 = u64::MAX;
+
+    /// Nanoseconds to the first response, or until now.
+    #[inline]
+    pub(crate) fn latency_at(&self, now: Time) -> u64 {
+        if self.latency == Self::NO_LATENCY {
+            now.as_nanos().saturating_sub(self.started.as_nanos())
+        } else {
+            self.latency
+        }
+    }
+
+    pub(crate) const fn generation(&self) -> u32 {
+        self.generation as u32
+    }
+
+    pub(crate) const fn slot(&self) -> u32 {
+        self.place as u32
+    }
+
+    pub(crate) const fn stripe(&self) -> usize {
+        (self.place >> 32) as usize
+    }
 }
 
 /// The right to one attempt, of a breaker borrowed or shared.
@@ -116,6 +143,7 @@ pub struct Permit<B: Deref<Target = Breaker>> {
 pub type OwnedPermit = Permit<Arc<Breaker>>;
 
 impl<B: Deref<Target = Breaker>> Permit<B> {
+    #[inline]
     pub(crate) const fn new(breaker: B, held: Held) -> Self {
         Self {
             breaker,
@@ -132,8 +160,8 @@ impl<B: Deref<Target = Breaker>> Permit<B> {
 
     /// The first packet of the response is here: its latency is taken, once.
     pub fn responded(&mut self, now: Time) {
-        if self.held.latency.is_none() {
-            self.held.latency = Some(now.since(self.held.started));
+        if self.held.latency == Held::NO_LATENCY {
+            self.held.latency = self.held.latency_at(now).min(Held::NO_LATENCY - 1);
             self.breaker.responded(&self.held, now);
         }
         self.breaker.progressed(&self.held, now);
@@ -145,6 +173,7 @@ impl<B: Deref<Target = Breaker>> Permit<B> {
     }
 
     /// What became of the attempt. Results of an earlier generation change nothing.
+    #[inline]
     pub fn record(mut self, outcome: Outcome, now: Time) {
         self.recorded = true;
         self.breaker.settle(&self.held, outcome, now);
@@ -159,7 +188,7 @@ impl<B: Deref<Target = Breaker>> Permit<B> {
     /// The generation the attempt belongs to.
     #[must_use]
     pub const fn generation(&self) -> u32 {
-        self.held.generation
+        self.held.generation()
     }
 
     /// The breaker that gave it.
@@ -169,6 +198,7 @@ impl<B: Deref<Target = Breaker>> Permit<B> {
 }
 
 impl<B: Deref<Target = Breaker>> Drop for Permit<B> {
+    #[inline]
     fn drop(&mut self) {
         if !self.recorded {
             self.breaker.dropped(&self.held);

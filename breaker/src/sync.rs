@@ -12,6 +12,7 @@ pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 ///
 /// The counter is the crate's one piece of process-wide state: it decides nothing, it only spreads threads over stripes.
 #[cfg(not(loom))]
+#[inline]
 pub(crate) fn thread_number() -> usize {
     use std::sync::atomic::AtomicUsize;
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -54,6 +54,7 @@ impl Row {
         }
     }
 
+    #[inline]
     fn end(&self, generation: u32) {
         if self.streak.end(generation) {
             self.number.fetch_add(1, Ordering::Relaxed);
@@ -226,11 +227,13 @@ impl Breaker {
     }
 
     /// Asks for the right to one attempt.
+    #[inline]
     pub fn try_acquire(&self, work: Work, now: Time) -> Result<Permit<&Self>, Rejected> {
         self.acquire(work, now).map(|held| Permit::new(self, held))
     }
 
     /// [`Breaker::try_acquire`] for a task that must own its permit.
+    #[inline]
     pub fn try_acquire_owned(self: &Arc<Self>, work: Work, now: Time) -> Result<OwnedPermit, Rejected> {
         let held = self.acquire(work, now)?;
         Ok(Permit::new(Arc::clone(self), held))
@@ -238,29 +241,34 @@ impl Breaker {
 
     #[inline]
     fn acquire(&self, work: Work, now: Time) -> Result<Held, Rejected> {
-        let (generation, lease) = match self.machine.admit(now, |c| self.tell(c, now)) {
-            Admission::Pass { generation } => (generation, 0),
-            Admission::Probe { generation, lease } => {
-                self.probed_at.store(now.as_nanos(), Ordering::Relaxed);
-                (generation, lease)
-            }
-            Admission::Refuse { word, retry_after } => {
-                return Err(self.reject(word, retry_after, now));
-            }
+        let (generation, lease) = match self.machine.plainly_closed() {
+            Some(generation) => (generation, 0),
+            None => self.admit(now)?,
         };
-        let (stripe, slot) = self.take_slot(work, now);
         Ok(Held {
             work,
-            generation,
-            stripe,
-            slot,
             started: now,
             lease,
-            latency: None,
+            latency: Held::NO_LATENCY,
+            generation: u64::from(generation),
+            place: self.take_slot(work, now),
         })
     }
 
+    /// Decides when it is not plainly closed: the generation, and the lease of a probe.
     #[cold]
+    #[inline(never)]
+    fn admit(&self, now: Time) -> Result<(u32, u64), Rejected> {
+        match self.machine.admit(now, |c| self.tell(c, now)) {
+            Admission::Pass { generation } => Ok((generation, 0)),
+            Admission::Probe { generation, lease } => {
+                self.probed_at.store(now.as_nanos(), Ordering::Relaxed);
+                Ok((generation, lease))
+            }
+            Admission::Refuse { word, retry_after } => Err(self.reject(word, retry_after, now)),
+        }
+    }
+
     fn reject(&self, word: Word, retry_after: Option<Duration>, now: Time) -> Rejected {
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         let refusal = match (word.mode, word.state) {
@@ -277,25 +285,31 @@ impl Breaker {
         }
     }
 
-    fn take_slot(&self, work: Work, now: Time) -> (u32, u32) {
+    #[inline]
+    fn take_slot(&self, work: Work, now: Time) -> u64 {
         // The number of stripes is a power of two.
-        let mask = self.stripes.len().saturating_sub(1);
-        let first = thread_number() & mask;
-        // A thread whose part is full borrows from the others before an attempt goes untracked.
-        for step in 0..self.stripes.len() {
-            let index = (first + step) & mask;
-            let slot = self
-                .stripes
-                .get(index)
-                .and_then(|s| s.slots.take(work.fingerprint(), now));
-            if let Some(slot) = slot {
-                return (index as u32, slot);
-            }
-            if self.config.tracked == 0 {
-                break;
+        let first = thread_number() & self.stripes.len().saturating_sub(1);
+        match self
+            .stripes
+            .get(first)
+            .and_then(|s| s.slots.take(work.fingerprint(), now))
+        {
+            Some(slot) => place(first, slot),
+            None => self.borrow_slot(first, work, now),
+        }
+    }
+
+    /// A thread whose part is full borrows from the others before an attempt goes untracked.
+    #[cold]
+    fn borrow_slot(&self, first: usize, work: Work, now: Time) -> u64 {
+        if self.config.tracked > 0 {
+            for (index, stripe) in self.stripes.iter().enumerate() {
+                if let Some(slot) = stripe.slots.take(work.fingerprint(), now) {
+                    return place(index, slot);
+                }
             }
         }
-        (first as u32, pending::NONE)
+        place(first, pending::NONE)
     }
 
     /// The state, moved by time as well as by traffic.
@@ -495,6 +509,10 @@ impl Breaker {
         });
         self.listener.event(&event);
     }
+}
+
+const fn place(stripe: usize, slot: u32) -> u64 {
+    (stripe as u64) << 32 | slot as u64
 }
 
 impl Counters {

@@ -5,35 +5,35 @@ use crate::permit::Held;
 use crate::signal::tail::Verdict;
 use crate::state::Machine;
 use crate::sync::Ordering;
-use crate::time::nanos;
 use crate::{Outcome, Reason, Time, Trigger};
 
 impl Breaker {
     pub(crate) fn touch(&self, held: &Held, now: Time) {
         if let Some(stripe) = self.stripe(held) {
-            stripe.slots.touch(held.slot, now);
+            stripe.slots.touch(held.slot(), now);
         }
     }
 
     pub(crate) fn progressed(&self, held: &Held, now: Time) {
         if let Some(stripe) = self.stripe(held) {
-            stripe.slots.touch(held.slot, now);
+            stripe.slots.touch(held.slot(), now);
             stripe.progressed.store(now.as_nanos(), Ordering::Relaxed);
         }
     }
 
     pub(crate) fn responded(&self, held: &Held, now: Time) {
-        if held.lease == 0 && self.machine.word().generation == held.generation {
+        if held.lease == 0 && self.machine.generation() == held.generation() {
             self.note_latency(held, now);
         }
     }
 
+    #[inline]
     pub(crate) fn dropped(&self, held: &Held) {
         if let Some(stripe) = self.stripe(held) {
-            stripe.slots.give_back(held.slot);
+            stripe.slots.give_back(held.slot());
         }
         if held.lease != 0 {
-            self.machine.release(held.generation, held.lease);
+            self.machine.release(held.generation(), held.lease);
         }
     }
 
@@ -43,11 +43,11 @@ impl Breaker {
             return self.dropped(held);
         }
         let Some(stripe) = self.stripe(held) else { return };
-        stripe.slots.give_back(held.slot);
+        stripe.slots.give_back(held.slot());
         if outcome == Outcome::Success {
             stripe.progressed.store(now.as_nanos(), Ordering::Relaxed);
         }
-        if self.machine.word().generation != held.generation {
+        if self.machine.generation() != held.generation() {
             self.counters.stale.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -65,17 +65,17 @@ impl Breaker {
 
     #[inline]
     fn stripe(&self, held: &Held) -> Option<&Stripe> {
-        self.stripes.get(held.stripe as usize)
+        self.stripes.get(held.stripe())
     }
 
     #[inline]
     fn succeeded(&self, stripe: &Stripe, held: &Held, now: Time) {
-        self.failures.end(held.generation);
-        self.timeouts.end(held.generation);
-        self.saturations.end(held.generation);
+        self.failures.end(held.generation());
+        self.timeouts.end(held.generation());
+        self.saturations.end(held.generation());
         self.saturated.ends();
-        stripe.successes.add(held.generation, now);
-        if held.latency.is_none() {
+        stripe.successes.add(held.generation(), now);
+        if held.latency == Held::NO_LATENCY {
             self.note_latency(held, now);
         }
     }
@@ -86,7 +86,7 @@ impl Breaker {
         if self.cut.has(fingerprint, now) {
             return;
         }
-        let latency = nanos(held.latency.unwrap_or_else(|| now.since(held.started)));
+        let latency = held.latency_at(now);
         let window = self.baseline.window();
         if let Some(stripe) = self.stripe(held) {
             stripe.samples.add(window, latency);
@@ -96,8 +96,9 @@ impl Breaker {
         }
     }
 
+    #[cold]
     fn failed(&self, held: &Held, now: Time) {
-        let generation = held.generation;
+        let generation = held.generation();
         self.failed.add(generation, now);
         let threshold = self.config.consecutive_failures;
         let row = self.failures.add(generation);
@@ -108,8 +109,9 @@ impl Breaker {
         }
     }
 
+    #[cold]
     fn timed_out(&self, held: &Held, now: Time) {
-        let (generation, fingerprint) = (held.generation, held.work.fingerprint());
+        let (generation, fingerprint) = (held.generation(), held.work.fingerprint());
         if self.cut.has(fingerprint, now) {
             return;
         }
@@ -132,8 +134,9 @@ impl Breaker {
     }
 
     /// The server has no room, time and again, and nothing else succeeds.
+    #[cold]
     fn saturated(&self, held: &Held, now: Time) {
-        let (generation, fingerprint) = (held.generation, held.work.fingerprint());
+        let (generation, fingerprint) = (held.generation(), held.work.fingerprint());
         let limit = self.config.pool_saturated;
         if limit.is_zero() || self.cut.has(fingerprint, now) {
             return;
@@ -154,6 +157,7 @@ impl Breaker {
         }
     }
 
+    #[cold]
     fn settle_probe(&self, held: &Held, outcome: Outcome, now: Time) {
         let late = Machine::lease_over(held.lease, now);
         let passed = outcome == Outcome::Success && !late && self.re_check(held, now);
@@ -162,8 +166,8 @@ impl Breaker {
             let needed = self.config.probe.successes;
             // The pass counts before the next probe may start, or that one could end before it.
             self.machine
-                .pass(held.generation, needed, now, &mut |c| self.tell(c, now));
-            self.machine.release(held.generation, held.lease);
+                .pass(held.generation(), needed, now, &mut |c| self.tell(c, now));
+            self.machine.release(held.generation(), held.lease);
             return;
         }
         self.counters.probes_failed.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +176,7 @@ impl Breaker {
         } else {
             Trigger::ProbeFailed
         };
-        self.reopen(held.generation, None, trigger, now);
+        self.reopen(held.generation(), None, trigger, now);
     }
 
     /// Whether the signal that opened the breaker is gone.
@@ -180,8 +184,7 @@ impl Breaker {
         match self.machine.word().cause {
             Reason::PoolSaturated => self.pool_full.span(now).is_none(),
             Reason::Latency => {
-                let latency = held.latency.unwrap_or_else(|| now.since(held.started));
-                nanos(latency) < self.baseline.limit()
+                held.latency_at(now) < self.baseline.limit()
             }
             Reason::ConsecutiveFailures
             | Reason::ConsecutiveTimeouts

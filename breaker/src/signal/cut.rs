@@ -31,6 +31,7 @@ impl Cut {
         }
     }
 
+    #[inline]
     pub(crate) fn has(&self, fingerprint: u64, now: Time) -> bool {
         if now.as_nanos() >= self.until.load(Ordering::Relaxed) || fingerprint == 0 {
             return false;

@@ -32,6 +32,7 @@ impl Samples {
         }
     }
 
+    #[inline]
     pub(crate) fn add(&self, window: u32, latency: u64) {
         let half = (window as usize & 1) * BUCKETS;
         if let Some(cell) = self.cells.get(half + bucket(latency)) {
@@ -40,6 +41,7 @@ impl Samples {
     }
 }
 
+#[inline]
 fn bucket(latency: u64) -> usize {
     let power = (latency | 1).ilog2().max(FIRST);
     let part = (latency >> (power - 3)) as u32 & (PARTS - 1);
@@ -88,6 +90,7 @@ impl Baseline {
     }
 
     /// The window to record in.
+    #[inline]
     pub(crate) fn window(&self) -> u32 {
         self.window.load(Ordering::Relaxed)
     }
@@ -108,6 +111,7 @@ impl Baseline {
     }
 
     /// What is too slow, in nanoseconds: so many times the baseline, and at least the floor over it.
+    #[inline]
     pub(crate) fn limit(&self) -> u64 {
         let baseline = self.p95.load(Ordering::Relaxed);
         if baseline == 0 || self.config.factor == 0 {

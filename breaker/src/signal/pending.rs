@@ -51,6 +51,7 @@ impl Slots {
     }
 
     /// Takes a free slot.
+    #[inline]
     pub(crate) fn take(&self, fingerprint: u64, now: Time) -> Option<u32> {
         let since = now.as_nanos().max(1);
         for (i, slot) in self.table().iter().enumerate() {
@@ -75,12 +76,14 @@ impl Slots {
     }
 
     /// Gives a slot back; only its holder may.
+    #[inline]
     pub(crate) fn give_back(&self, slot: u32) {
         if let Some(slot) = self.table().get(slot as usize) {
             slot.since.store(0, Ordering::Release);
         }
     }
 
+    #[inline]
     fn table(&self) -> &[Slot] {
         self.slots.get(..self.len).unwrap_or_default()
     }

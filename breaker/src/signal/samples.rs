@@ -47,6 +47,7 @@ impl Since {
     }
 
     /// It does not hold. Writes nothing if it did not before.
+    #[inline]
     pub(crate) fn ends(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
             self.0.store(0, Ordering::Relaxed);

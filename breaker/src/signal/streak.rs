@@ -36,6 +36,7 @@ impl Streak {
 
     /// Broken: tells whether there was a streak. Writes nothing if there was none, which is every success of a healthy
     /// tablet.
+    #[inline]
     pub(crate) fn end(&self, generation: u32) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -64,6 +65,7 @@ impl Streak {
     }
 }
 
+#[inline]
 const fn split(bits: u64) -> (u32, u32) {
     ((bits >> 32) as u32, bits as u32)
 }

@@ -39,6 +39,7 @@ impl Divisor {
         }
     }
 
+    #[inline]
     fn divide(self, number: u64) -> u64 {
         if number >> 63 == 0 {
             ((u128::from(number) * self.multiplier) >> self.shift) as u64
@@ -80,6 +81,7 @@ impl Shape {
         Self::new(width, len)
     }
 
+    #[inline]
     fn slice(&self, now: Time) -> u64 {
         self.width.divide(now.as_nanos())
     }
@@ -116,6 +118,7 @@ impl Ring {
     }
 
     /// Counts one event.
+    #[inline]
     pub(crate) fn add(&self, generation: u32, now: Time) {
         let slice = self.shape.slice(now);
         let Some(cell) = self.cell(slice) else { return };
@@ -165,6 +168,7 @@ impl Ring {
             .sum()
     }
 
+    #[inline]
     fn cell(&self, slice: u64) -> Option<&AtomicU64> {
         self.cells.get((slice & self.mask) as usize)
     }
@@ -180,6 +184,7 @@ impl Ring {
 }
 
 /// 8 bits of generation over 32 bits of time: 27 years of 200 ms slices before one could be taken for another.
+#[inline]
 const fn tag(generation: u32, slice: u64) -> u64 {
     (generation as u64 & 0xff) << 32 | slice & 0xffff_ffff
 }

@@ -69,6 +69,18 @@ impl Machine {
         Word::unpack(self.word.load(Ordering::Acquire))
     }
 
+    /// The generation, if it is closed and decides for itself.
+    #[inline]
+    pub(crate) fn plainly_closed(&self) -> Option<u32> {
+        Word::plainly_closed(self.word.load(Ordering::Acquire))
+    }
+
+    /// The generation.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        (self.word.load(Ordering::Acquire) >> 32) as u32
+    }
+
     /// Since when it is closed or half-open, or when the cooldown is over; `None` while that is being written.
     pub(crate) fn mark(&self, word: Word) -> Option<Time> {
         let millis = Stamp(self.mark.load(Ordering::Acquire)).of(word.generation)?;

@@ -62,6 +62,17 @@ impl Word {
         }
     }
 
+    /// The generation, if these bits are of a closed breaker that decides for itself: what almost every attempt meets,
+    /// told without unpacking.
+    #[inline]
+    pub(crate) const fn plainly_closed(bits: u64) -> Option<u32> {
+        if bits.trailing_zeros() >= 4 {
+            Some((bits >> 32) as u32)
+        } else {
+            None
+        }
+    }
+
     /// The next generation in another state.
     pub(crate) const fn enter(self, state: State) -> Self {
         Self {
@@ -127,6 +138,13 @@ mod tests {
                 ..Word::unpack(state | mode << 2 | cause << 4)
             };
             prop_assert_eq!(Word::unpack(word.pack()), word);
+        }
+
+        #[test]
+        fn only_closed_and_auto_is_plainly_closed(state in 0u64..3, mode in 0u64..4, generation: u32) {
+            let word = Word { generation, ..Word::unpack(state | mode << 2) };
+            let expected = (word.state == State::Closed && word.mode == Mode::Auto).then_some(generation);
+            prop_assert_eq!(Word::plainly_closed(word.pack()), expected);
         }
 
         #[test]
