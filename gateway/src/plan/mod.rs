@@ -31,6 +31,7 @@ mod select;
 mod shard_set;
 mod splice;
 mod statement;
+mod system;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -46,3 +47,4 @@ pub use operand::Params;
 pub use planner::{Plan, PlanInput, plan, plan_for_any_shard};
 pub use rewrite::with_session_facts;
 pub use shard_set::ShardSet;
+pub use system::{SystemTable, SystemTables, may_name_system, system_tables};

@@ -60,7 +60,8 @@ impl Rewrite<'_, '_> {
 
     fn function_at(&self, at: usize, names: &Names) -> Option<(usize, When, What)> {
         if let Some((fact, width)) = Fact::at(self.statement, at) {
-            let of_server = fact == Fact::Database && names.system && names.keyspace.is_none();
+            let of_server = names.system && !names.information_schema && names.keyspace.is_none();
+            let of_server = fact == Fact::Database && of_server;
             let what = if of_server {
                 What::DatabaseText
             } else {

@@ -25,6 +25,8 @@ pub(super) struct Names {
     pub(super) keyspace: Option<Arc<Keyspace>>,
     /// Whether it names tables of the servers' own databases.
     pub(super) system: bool,
+    /// Whether `information_schema` is among these. What clients read of it has keyspaces' names in it already.
+    pub(super) information_schema: bool,
     ctes: Vec<Cte>,
 }
 
@@ -78,6 +80,16 @@ pub(super) enum FactorKind {
 }
 
 impl Names {
+    /// The common table expressions only.
+    pub(super) fn of_ctes(statement: &Statement<'_>) -> Self {
+        Self {
+            keyspace: None,
+            system: false,
+            information_schema: false,
+            ctes: ctes(statement),
+        }
+    }
+
     /// Finds the one keyspace of all tables in FROM clauses and of those named elsewhere.
     pub(super) fn resolve(
         statement: &Statement<'_>,
@@ -86,11 +98,7 @@ impl Names {
         queries: &[Query],
         others: &[Named],
     ) -> Result<Self, PlanError> {
-        let mut names = Self {
-            keyspace: None,
-            system: false,
-            ctes: ctes(statement),
-        };
+        let mut names = Self::of_ctes(statement);
         for factor in queries.iter().flat_map(|q| &q.from.factors) {
             if factor.table.is_some() && !names.is_cte(factor) {
                 names.add(statement, catalog, session, factor.qualifier)?;
@@ -112,6 +120,7 @@ impl Names {
         let keyspace = match qualifier.and_then(|at| statement.name(at)) {
             Some(name) if is_system(&name) => {
                 self.system = true;
+                self.information_schema |= name.eq_ignore_ascii_case("information_schema");
                 return Ok(());
             }
             Some(name) => catalog.keyspace(&name).ok_or(PlanError::UnknownKeyspace(name))?,

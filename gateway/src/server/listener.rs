@@ -163,3 +163,15 @@ async fn refuse(stream: TcpStream, core: &Core) {
     packets.put_packet_with(|out| ErrPacket::new(1105, *b"HY000", message).encode(out));
     let _ = tokio::time::timeout(Duration::from_millis(200), packets.flush()).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::greeted_version;
+
+    #[test]
+    fn an_old_mariadb_greets_as_it_does_itself() {
+        assert_eq!(greeted_version("10.11.6-MariaDB"), "5.5.5-10.11.6-MariaDB");
+        assert_eq!(greeted_version("11.4.2-MariaDB"), "11.4.2-MariaDB");
+        assert_eq!(greeted_version("8.0.36"), "8.0.36");
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind};
+use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind, lex};
 
 use super::command::found_rows;
 use super::query::{Form, Way};
@@ -25,6 +25,12 @@ impl Session {
         way: Way<'_>,
     ) -> Result<(), SessionError> {
         self.check_not_lost()?;
+        if let Some(other) = self.schemata(lexed, class, way.form).await? {
+            let options = self.view.lex_options(self.state.sql_mode);
+            let lexed = lex(&other.sql, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;
+            let plan = self.plan_for(&lexed, Some(&other.keyspace), Some(&other.shard))?;
+            return self.run_plan(&plan, &other.sql, &lexed, class, way).await;
+        }
         let plan = match class.kind {
             StatementKind::Describe { table } => {
                 self.plan_for_any(lexed, super::show::qualifier_at(lexed, table).as_deref())?
@@ -32,7 +38,18 @@ impl Session {
             StatementKind::Show => self.plan_for_any(lexed, super::show::keyspace_named(lexed).as_deref())?,
             _ => self.plan(lexed)?,
         };
-        let bound = self.bind(&plan, sql, lexed, way.form)?;
+        self.run_plan(&plan, sql, lexed, class, way).await
+    }
+
+    pub(super) async fn run_plan(
+        &mut self,
+        plan: &Plan,
+        sql: &Bytes,
+        lexed: &Lexed<'_>,
+        class: &Classified,
+        way: Way<'_>,
+    ) -> Result<(), SessionError> {
+        let bound = self.bind(plan, sql, lexed, way.form)?;
         self.check_state(lexed, class, &bound)?;
         let mut only_this = false;
         if class.causes_implicit_commit {
@@ -44,13 +61,13 @@ impl Session {
                 self.start_implicitly();
             }
         }
-        let result = self.execute(&plan, &bound, lexed, class, way).await;
+        let result = self.execute(plan, &bound, lexed, class, way).await;
         if only_this {
             self.end_of_one(result.is_ok()).await?;
         }
         if bound.is_ddl {
             // Also after a failure: some shards may have been changed.
-            self.relearn(&plan).await;
+            self.relearn(plan).await;
         }
         self.state.note(result?);
         Ok(())
@@ -108,7 +125,7 @@ impl Session {
         self.plan_for(lexed, Some(&keyspace), shard.as_ref())
     }
 
-    fn plan_for(
+    pub(super) fn plan_for(
         &self,
         lexed: &Lexed<'_>,
         keyspace: Option<&KeyspaceName>,
@@ -317,7 +334,16 @@ impl Session {
     /// The one shard that all of the session's statements go to, if there is one.
     pub(super) fn only_shard(&self) -> Result<ShardId, SessionError> {
         let target = &self.state.target;
-        let name = target.keyspace.as_ref().ok_or(PlanError::NoKeyspace)?;
+        let several = SessionError::Unsupported {
+            what: "a consistent snapshot over several shards",
+            hint: "choose one shard first: USE keyspace:shard",
+        };
+        // Dumps ask for it before they choose a database.
+        let name = match &target.keyspace {
+            Some(name) if !super::target::is_virtual(name.as_str()) => name,
+            Some(_) | None if self.has_one_server() => return self.any_shard(),
+            Some(_) | None => return Err(several),
+        };
         let unknown = || SessionError::UnknownDatabase(name.to_string());
         let keyspace = self.view.catalog.keyspace(name.as_str()).ok_or_else(unknown)?;
         match (&target.shard, keyspace.shards.as_slice()) {
@@ -326,10 +352,7 @@ impl Session {
                 shard: shard.clone(),
             }),
             (None, [only]) => Ok(only.id.clone()),
-            (None, _) => Err(SessionError::Unsupported {
-                what: "a consistent snapshot over several shards",
-                hint: "choose one shard first: USE keyspace:shard",
-            }),
+            (None, _) => Err(several),
         }
     }
 

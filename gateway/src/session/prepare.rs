@@ -9,7 +9,7 @@ use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
 use crate::exec::{ExecError, Rename};
-use crate::plan::BindInput;
+use crate::plan::{BindInput, Plan};
 
 /// `ER_PS_MANY_PARAM`'s bound: the count travels in two bytes.
 const MAX_PARAMS: usize = 65_535;
@@ -89,7 +89,22 @@ impl Session {
     /// Asks a tablet what parameters and columns a statement has.
     async fn describe(&mut self, sql: &Bytes, lexed: &Lexed<'_>) -> Result<Described, SessionError> {
         self.check_not_lost()?;
+        if let Some(other) = self.schemata(lexed, &classify(lexed), Form::Text).await? {
+            let options = self.view.lex_options(self.state.sql_mode);
+            let lexed = lex(&other.sql, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;
+            let plan = self.plan_for(&lexed, Some(&other.keyspace), Some(&other.shard))?;
+            return self.describe_plan(&plan, &other.sql, &lexed).await;
+        }
         let plan = self.plan(lexed)?;
+        self.describe_plan(&plan, sql, lexed).await
+    }
+
+    async fn describe_plan(
+        &mut self,
+        plan: &Plan,
+        sql: &Bytes,
+        lexed: &Lexed<'_>,
+    ) -> Result<Described, SessionError> {
         let facts = self.facts();
         let held = self.held_shard();
         let leg = plan.probe(&BindInput {

@@ -8,6 +8,7 @@ use shardgate_sql::{Classified, Lexed, Show, ShowKind, SqlMode, TokenKind, parse
 use shardgate_wire::{ColumnDef, OkPacket};
 
 use super::query::Way;
+use super::schemata_show::Shown;
 use super::table::{Column, Table};
 use super::target::Target;
 use super::{Session, SessionError};
@@ -30,6 +31,9 @@ impl Session {
         }
         let syntax = || SessionError::Syntax("near SHOW".into());
         let show = parse_show(lexed).ok_or_else(syntax)?;
+        if self.show_schemata(lexed, class, &show, way).await? == Shown::Yes {
+            return Ok(());
+        }
         let table = match &show.kind {
             ShowKind::Databases => self.databases(),
             ShowKind::Warnings => self.warnings_table(false),
@@ -42,14 +46,14 @@ impl Session {
             ShowKind::VitessKeyspaces => self.vitess_keyspaces(),
             ShowKind::VitessTarget => self.vitess_target(),
             ShowKind::Variables => return self.show_variables(lexed, &show, way).await,
-            ShowKind::CreateDatabase if self.is_keyspace(show.name.as_deref()) => create_database(&show),
             ShowKind::Shardgate(what) => return Err(unknown_shardgate(what)),
-            ShowKind::Tables | ShowKind::TableStatus | ShowKind::OpenTables | ShowKind::Triggers => {
+            ShowKind::Tables | ShowKind::TableStatus | ShowKind::Triggers => {
                 return self.show_of_database(sql, lexed, class, &show, way).await;
             }
             ShowKind::Columns
             | ShowKind::Index
             | ShowKind::Events
+            | ShowKind::OpenTables
             | ShowKind::ProcedureStatus
             | ShowKind::FunctionStatus
             | ShowKind::CreateTable
@@ -330,7 +334,7 @@ impl Session {
     }
 
     /// Buffers a tablet's small result that was read whole.
-    fn put_result(
+    pub(super) fn put_result(
         &mut self,
         columns: &[ColumnDef],
         rows: &[Bytes],
@@ -401,7 +405,6 @@ fn rendered(lexed: &Lexed<'_>, show: &Show, database: &str, mode: SqlMode) -> St
     let full = if show.full { "FULL " } else { "" };
     let kind = match show.kind {
         ShowKind::TableStatus => "TABLE STATUS",
-        ShowKind::OpenTables => "OPEN TABLES",
         ShowKind::Triggers => "TRIGGERS",
         _ => "TABLES",
     };
@@ -459,17 +462,6 @@ fn unknown_shardgate(_what: &str) -> SessionError {
         what: "this SHOW SHARDGATE",
         hint: "the gateway's state is at /debug/vars and /api/topology of its HTTP side",
     }
-}
-
-fn create_database(show: &Show) -> Table {
-    let name = show.name.clone().unwrap_or_default();
-    let mut table = Table::of_text(&["Database", "Create Database"]);
-    let sql = format!(
-        "CREATE DATABASE {} /* a keyspace of the gateway */",
-        crate::exec::quoted(&name)
-    );
-    table.push([name, sql]);
-    table
 }
 
 /// The keyspace before a dot at a table's name.

@@ -13,6 +13,7 @@ mod introspection;
 mod lifecycle;
 mod order;
 mod prepared;
+mod schemata;
 mod serve;
 mod sessions;
 mod simulated;
