@@ -17,5 +17,6 @@ mod schemata;
 mod serve;
 mod sessions;
 mod simulated;
+mod state;
 mod unsharded;
 mod wire;
