@@ -3,7 +3,7 @@
 //! Ours has every default signal on and is handed `now`; the others run their cheapest policy. On two threads each
 //! iteration counts once a thread: the time is what one thread pays while another does the same.
 //!
-//! `make bench-breaker`, or `cargo bench -p shardgate-breaker --features comparison`.
+//! Run: `cargo bench -p shardgate-breaker --features comparison`.
 
 #![allow(missing_docs)] // criterion's macros make items of their own
 

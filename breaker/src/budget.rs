@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::signal::window::{Ring, Shape};
-use crate::sync::{AtomicU64, Ordering, thread_number};
+use crate::sync::{AtomicU64, Ordering, seat};
 
 /// The length of memory: a budget not spent for so long is lost.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -57,8 +57,9 @@ impl RetryBudget {
 
     /// A first attempt is made.
     pub fn attempt(&self, now: Time) {
-        if let Some(ring) = self.attempts.get(thread_number() % self.attempts.len().max(1)) {
-            ring.add(0, now);
+        let (stripe, writer) = seat(self.attempts.len());
+        if let Some(ring) = self.attempts.get(stripe) {
+            ring.add_as(writer, 0, now);
         }
     }
 

@@ -41,11 +41,11 @@ pub struct Config {
     pub least_weight: u32,
     /// Starts in [`Mode::DryRun`](crate::Mode::DryRun): counts what it would do, refuses nothing.
     pub dry_run: bool,
-    /// Copies of the counters that every attempt writes; about the number of cores, rounded up to a power of two. At
-    /// least 1.
+    /// Copies of the counters that every attempt writes: one more than the threads that run queries. The first threads
+    /// have one each, further ones share the last. At least 1.
     pub stripes: usize,
-    /// Attempts in flight whose age is known, rounded up to a multiple of `stripes`; about the size of the pool and its
-    /// queue. Those beyond it still count in every signal but stall. 0 = none.
+    /// Attempts in flight whose age is known, at least; about the size of the pool and its queue. Those beyond it still
+    /// count in every signal but stall and shares of busy slots. 0 = none.
     pub tracked: usize,
 }
 

@@ -14,6 +14,7 @@ use crate::signal::pending::Slots;
 use crate::signal::streak::Streak;
 use crate::signal::window::{Ring, Shape};
 use crate::state::{Admission, Machine};
+use crate::sync::Writer;
 use crate::{
     Breaker, BudgetConfig, Config, EjectionCap, Mode, Outcome, Reason, RetryBudget, State, Time, Trigger,
     Work,
@@ -300,14 +301,14 @@ fn a_slot_has_one_holder() {
     loom::model(|| {
         let slots = Arc::new(Slots::new(1));
         let same = Arc::clone(&slots);
-        let (a, b) = both(move || same.take(1, at(1)), {
+        let (a, b) = both(move || same.take(Writer::Shared, 1, at(1)), {
             let slots = Arc::clone(&slots);
-            move || slots.take(2, at(1))
+            move || slots.take(Writer::Shared, 2, at(1))
         });
         assert!(a.is_some() ^ b.is_some());
         slots.give_back(0);
         assert_eq!(slots.in_use(), 0);
-        assert!(slots.take(3, at(1)).is_some());
+        assert!(slots.take(Writer::Shared, 3, at(1)).is_some());
     });
 }
 

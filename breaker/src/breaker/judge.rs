@@ -16,8 +16,7 @@ impl Breaker {
         self.machine.tick(now, &mut |c| self.tell(c, now));
         let word = self.machine.word();
         if word.state != State::Closed {
-            self.baseline
-                .discard(self.stripes.iter().map(|s| &s.samples), now);
+            self.baseline.discard(now);
             return;
         }
         self.judge_rates(word.generation, now);

@@ -19,7 +19,7 @@ use crate::signal::streak::Streak;
 use crate::signal::tail::Tail;
 use crate::signal::window::{Ring, Shape};
 use crate::state::{Admission, Change, Machine, Word};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, thread_number};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Writer, seat};
 use crate::{
     Config, ConfigError, EjectionCap, Event, Listener, Mode, OwnedPermit, Permit, Reason, Refusal, Rejected,
     State, Time, Transition, Trigger, Work,
@@ -187,9 +187,14 @@ impl Breaker {
         config.validate()?;
         let shape = Shape::of(&config);
         let mode = if config.dry_run { Mode::DryRun } else { Mode::Auto };
-        let stripes = config.stripes.next_power_of_two();
-        let stripe = |_| Stripe {
-            slots: Slots::new(config.tracked.div_ceil(stripes)),
+        let stripes = config.stripes;
+        let stripe = |index| Stripe {
+            // The shared part alone holds all that are to be tracked, whoever has them in flight.
+            slots: Slots::new(if index + 1 == stripes {
+                config.tracked
+            } else {
+                config.tracked.div_ceil(2)
+            }),
             successes: Ring::new(shape),
             samples: Samples::new(),
             progressed: AtomicU64::new(0),
@@ -287,29 +292,24 @@ impl Breaker {
 
     #[inline]
     fn take_slot(&self, work: Work, now: Time) -> u64 {
-        // The number of stripes is a power of two.
-        let first = thread_number() & self.stripes.len().saturating_sub(1);
-        match self
-            .stripes
-            .get(first)
-            .and_then(|s| s.slots.take(work.fingerprint(), now))
-        {
-            Some(slot) => place(first, slot),
-            None => self.borrow_slot(first, work, now),
+        let (stripe, writer) = seat(self.stripes.len());
+        let slots = self.stripes.get(stripe).map(|s| &s.slots);
+        match slots.and_then(|s| s.take(writer, work.fingerprint(), now)) {
+            Some(slot) => place(stripe, slot),
+            None => self.borrow_slot(stripe, work, now),
         }
     }
 
-    /// A thread whose part is full borrows from the others before an attempt goes untracked.
+    /// A thread whose part is full borrows from the part all share before an attempt goes untracked; the others'
+    /// parts are theirs alone.
     #[cold]
-    fn borrow_slot(&self, first: usize, work: Work, now: Time) -> u64 {
-        if self.config.tracked > 0 {
-            for (index, stripe) in self.stripes.iter().enumerate() {
-                if let Some(slot) = stripe.slots.take(work.fingerprint(), now) {
-                    return place(index, slot);
-                }
-            }
+    fn borrow_slot(&self, stripe: usize, work: Work, now: Time) -> u64 {
+        let last = self.stripes.len().saturating_sub(1);
+        let slots = self.stripes.get(last).map(|s| &s.slots);
+        match slots.and_then(|s| s.take(Writer::Shared, work.fingerprint(), now)) {
+            Some(slot) => place(last, slot),
+            None => place(stripe, pending::NONE),
         }
-        place(first, pending::NONE)
     }
 
     /// The state, moved by time as well as by traffic.

@@ -4,7 +4,7 @@ use super::{Breaker, Stripe};
 use crate::permit::Held;
 use crate::signal::tail::Verdict;
 use crate::state::Machine;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, seat};
 use crate::{Outcome, Reason, Time, Trigger};
 
 impl Breaker {
@@ -55,7 +55,7 @@ impl Breaker {
             return self.settle_probe(held, outcome, now);
         }
         match outcome {
-            Outcome::Success => self.succeeded(stripe, held, now),
+            Outcome::Success => self.succeeded(held, now),
             Outcome::Timeout => self.timed_out(held, now),
             Outcome::Failure | Outcome::PrimaryGone | Outcome::RoleChange => self.failed(held, now),
             Outcome::Saturation => self.saturated(held, now),
@@ -69,12 +69,15 @@ impl Breaker {
     }
 
     #[inline]
-    fn succeeded(&self, stripe: &Stripe, held: &Held, now: Time) {
+    fn succeeded(&self, held: &Held, now: Time) {
         self.failures.end(held.generation());
         self.timeouts.end(held.generation());
         self.saturations.end(held.generation());
         self.saturated.ends();
-        stripe.successes.add(held.generation(), now);
+        let (mine, writer) = seat(self.stripes.len());
+        if let Some(mine) = self.stripes.get(mine) {
+            mine.successes.add_as(writer, held.generation(), now);
+        }
         if held.latency == Held::NO_LATENCY {
             self.note_latency(held, now);
         }
@@ -88,8 +91,9 @@ impl Breaker {
         }
         let latency = held.latency_at(now);
         let window = self.baseline.window();
-        if let Some(stripe) = self.stripe(held) {
-            stripe.samples.add(window, latency);
+        let (mine, writer) = seat(self.stripes.len());
+        if let Some(mine) = self.stripes.get(mine) {
+            mine.samples.add(writer, window, latency);
         }
         if latency >= self.baseline.limit() {
             self.slow_tail.add(fingerprint, window, now);

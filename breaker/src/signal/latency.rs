@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::config::Latency;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Writer};
 use crate::time::nanos;
 
 /// Buckets a power of two is cut into: a percentile is at most 12 % too high.
@@ -15,30 +15,60 @@ const FIRST: u32 = 14;
 const POWERS: u32 = if cfg!(loom) { 1 } else { 23 };
 const BUCKETS: usize = (PARTS * POWERS) as usize;
 /// Keeps the next allocation off the last counter's cache line.
-const PADDING: usize = if cfg!(loom) { 0 } else { 32 };
+const PADDING: usize = if cfg!(loom) { 0 } else { 16 };
 /// A window that gets too few samples waits this many times its length, then is thrown away.
 const PATIENCE: u32 = 15;
 
 /// One stripe's samples of the window that is being filled and of the one before.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    cells: Box<[AtomicU32]>,
+    /// Number of the window in the high half, count in the low: a new window starts at zero without a sweep.
+    cells: Box<[AtomicU64]>,
 }
 
 impl Samples {
     pub(crate) fn new() -> Self {
         Self {
-            cells: (0..2 * BUCKETS + PADDING).map(|_| AtomicU32::new(0)).collect(),
+            cells: (0..2 * BUCKETS + PADDING).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
     #[inline]
-    pub(crate) fn add(&self, window: u32, latency: u64) {
+    pub(crate) fn add(&self, writer: Writer, window: u32, latency: u64) {
         let half = (window as usize & 1) * BUCKETS;
-        if let Some(cell) = self.cells.get(half + bucket(latency)) {
-            cell.fetch_add(1, Ordering::Relaxed);
+        let Some(cell) = self.cells.get(half + bucket(latency)) else {
+            return;
+        };
+        let mut seen = cell.load(Ordering::Relaxed);
+        loop {
+            let next = match count_of(seen, window) {
+                0 if is_later(seen, window) => return,
+                count => u64::from(window) << 32 | u64::from(count.saturating_add(1)),
+            };
+            if writer == Writer::Sole {
+                return cell.store(next, Ordering::Relaxed);
+            }
+            match cell.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(current) => seen = current,
+            }
         }
     }
+}
+
+#[inline]
+const fn count_of(bits: u64, window: u32) -> u32 {
+    if (bits >> 32) as u32 == window {
+        bits as u32
+    } else {
+        0
+    }
+}
+
+/// Whether a count is of a window after this one: whoever brings a sample so late brings it too late.
+const fn is_later(bits: u64, window: u32) -> bool {
+    let distance = ((bits >> 32) as u32).wrapping_sub(window);
+    bits as u32 != 0 && distance != 0 && distance < 1 << 31
 }
 
 #[inline]
@@ -138,7 +168,7 @@ impl Baseline {
         let halves = || stripes.clone().filter_map(|s| s.cells.get(half..half + BUCKETS));
         let total: u64 = halves()
             .flatten()
-            .map(|c| u64::from(c.load(Ordering::Relaxed)))
+            .map(|c| u64::from(count_of(c.load(Ordering::Relaxed), number)))
             .sum();
         let enough = total >= u64::from(min_samples);
         if !enough && age < self.config.window * PATIENCE {
@@ -149,8 +179,7 @@ impl Baseline {
         let mut counts = [0u64; BUCKETS];
         for cells in halves() {
             for (count, cell) in counts.iter_mut().zip(cells) {
-                // A sample that comes late stays for the window after the next: read and cleared in one step.
-                *count += u64::from(cell.swap(0, Ordering::Relaxed));
+                *count += u64::from(count_of(cell.load(Ordering::Relaxed), number));
             }
         }
         enough.then(|| Window {
@@ -161,13 +190,9 @@ impl Baseline {
     }
 
     /// Throws away what the window holds: it is of a time that is not to be judged.
-    pub(crate) fn discard<'a>(&self, stripes: impl Iterator<Item = &'a Samples>, now: Time) {
+    pub(crate) fn discard(&self, now: Time) {
         self.began.store(now.as_nanos(), Ordering::Relaxed);
-        for cell in stripes.flat_map(|s| s.cells.iter()) {
-            if cell.load(Ordering::Relaxed) != 0 {
-                cell.store(0, Ordering::Relaxed);
-            }
-        }
+        self.window.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes a window's percentile without learning from it: what the baseline is held against must not follow it.
@@ -257,11 +282,11 @@ mod tests {
     fn a_window_waits_for_samples_and_is_read_over_all_stripes() {
         let (baseline, stripes) = baseline();
         for i in 0..19 {
-            stripes[i % 2].add(baseline.window(), ms(10));
+            stripes[i % 2].add(Writer::Shared, baseline.window(), ms(10));
         }
         let at = |s: u64| Time::from_nanos(ms(s * 1000));
         assert_eq!(baseline.turn(&stripes.iter(), 20, at(2)), None, "too few");
-        stripes[0].add(baseline.window(), ms(100));
+        stripes[0].add(Writer::Shared, baseline.window(), ms(100));
         assert_eq!(
             baseline.turn(&stripes.iter(), 20, Time::from_nanos(ms(1999))),
             None,
@@ -271,7 +296,7 @@ mod tests {
         assert!((ms(10)..ms(12)).contains(&window.p95), "{window:?}");
         assert!((ms(100)..ms(113)).contains(&window.p99), "{window:?}");
         for _ in 0..20 {
-            stripes[0].add(baseline.window(), ms(1));
+            stripes[0].add(Writer::Shared, baseline.window(), ms(1));
         }
         assert!(
             baseline.turn(&stripes.iter(), 20, at(5)).unwrap().p99 < ms(2),
@@ -282,7 +307,7 @@ mod tests {
     #[test]
     fn a_window_of_too_few_samples_is_thrown_away_in_the_end() {
         let (baseline, stripes) = baseline();
-        stripes[0].add(baseline.window(), ms(10));
+        stripes[0].add(Writer::Shared, baseline.window(), ms(10));
         assert_eq!(
             baseline.turn(&stripes.iter(), 20, Time::from_nanos(ms(31_000))),
             None

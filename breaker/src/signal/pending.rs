@@ -1,11 +1,12 @@
 //! Attempts in flight: since when, and of which kind.
 //!
-//! A fixed table, one part a stripe. An attempt takes a free slot of its thread's part by one compare-and-swap and gives
-//! it back by one store; only `tick` reads all of it.
+//! A fixed table, one part a stripe. An attempt takes a free slot of its thread's part and whichever thread it ends on
+//! gives it back by one store; only `tick` reads all of it. Where one thread alone takes slots, a slot it sees free stays
+//! free until it takes it.
 
 use super::tail::Tally;
 use crate::Time;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, Writer};
 
 /// An attempt that found no slot: it is not tracked.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -52,15 +53,23 @@ impl Slots {
 
     /// Takes a free slot.
     #[inline]
-    pub(crate) fn take(&self, fingerprint: u64, now: Time) -> Option<u32> {
+    pub(crate) fn take(&self, writer: Writer, fingerprint: u64, now: Time) -> Option<u32> {
         let since = now.as_nanos().max(1);
         for (i, slot) in self.table().iter().enumerate() {
-            if slot.since.load(Ordering::Relaxed) == 0
-                && slot
+            if slot.since.load(Ordering::Acquire) != 0 {
+                continue;
+            }
+            let taken = match writer {
+                Writer::Sole => {
+                    slot.since.store(since, Ordering::Relaxed);
+                    true
+                }
+                Writer::Shared => slot
                     .since
                     .compare_exchange(0, since, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
+                    .is_ok(),
+            };
+            if taken {
                 slot.fingerprint.store(fingerprint, Ordering::Relaxed);
                 return Some(i as u32);
             }
@@ -134,13 +143,13 @@ mod tests {
     fn slots_are_taken_once_and_reused() {
         let slots = Slots::new(2);
         let (a, b) = (
-            slots.take(1, Time::ZERO).unwrap(),
-            slots.take(2, Time::ZERO).unwrap(),
+            slots.take(Writer::Shared, 1, Time::ZERO).unwrap(),
+            slots.take(Writer::Shared, 2, Time::ZERO).unwrap(),
         );
         assert_ne!(a, b);
-        assert_eq!(slots.take(3, Time::ZERO), None);
+        assert_eq!(slots.take(Writer::Shared, 3, Time::ZERO), None);
         slots.give_back(a);
-        assert_eq!(slots.take(3, Time::ZERO), Some(a));
+        assert_eq!(slots.take(Writer::Shared, 3, Time::ZERO), Some(a));
         assert_eq!(slots.in_use(), 2);
     }
 
@@ -148,11 +157,11 @@ mod tests {
     fn a_survey_names_the_oldest_and_the_most_frequent() {
         let slots = [Slots::new(4), Slots::new(4)];
         let at = Time::from_nanos;
-        slots[0].take(7, at(50));
-        slots[1].take(7, at(30));
-        let touched = slots[1].take(8, at(10)).unwrap();
+        slots[0].take(Writer::Shared, 7, at(50));
+        slots[1].take(Writer::Shared, 7, at(30));
+        let touched = slots[1].take(Writer::Shared, 8, at(10)).unwrap();
         slots[1].touch(touched, at(60));
-        slots[1].take(0, at(90));
+        slots[1].take(Writer::Shared, 0, at(90));
         let busy = survey(slots.iter(), |_| false);
         assert_eq!((busy.count, busy.oldest), (4, Some(at(30))));
         assert_eq!(

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, Writer};
 use crate::time::nanos;
 use crate::{Config, Time};
 
@@ -120,6 +120,12 @@ impl Ring {
     /// Counts one event.
     #[inline]
     pub(crate) fn add(&self, generation: u32, now: Time) {
+        self.add_as(Writer::Shared, generation, now);
+    }
+
+    /// Counts one event, on a stripe's ring.
+    #[inline]
+    pub(crate) fn add_as(&self, writer: Writer, generation: u32, now: Time) {
         let slice = self.shape.slice(now);
         let Some(cell) = self.cell(slice) else { return };
         let tag = tag(generation, slice);
@@ -136,6 +142,9 @@ impl Ring {
             } else {
                 tag << COUNT_BITS | 1
             };
+            if writer == Writer::Sole {
+                return cell.store(next, Ordering::Relaxed);
+            }
             match cell.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(current) => seen = current,

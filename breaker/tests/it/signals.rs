@@ -349,3 +349,38 @@ fn zero_turns_each_signal_off() {
     assert!(rig.transitions().is_empty());
     drop(pending);
 }
+
+// Threads count each in a place of its own, without a lock: nothing may get lost between them, also when there are more
+// threads than places, and when one thread asks and another records.
+#[test]
+fn what_many_threads_count_is_exact() {
+    let mut rig = Rig::new(without_rows(shard()));
+    let (threads, each) = (8, 250);
+    let breaker = &rig.breaker;
+    let now = rig.now;
+    let permits = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for kind in 0..threads {
+            let permits = &permits;
+            scope.spawn(move || {
+                for _ in 0..each {
+                    let mine = breaker.try_acquire(Work::statement(kind + 1), now).unwrap();
+                    let other = permits.lock().unwrap().pop();
+                    permits.lock().unwrap().push(mine);
+                    if let Some(other) = other {
+                        other.record(Outcome::Success, now);
+                    }
+                }
+            });
+        }
+    });
+    for permit in permits.into_inner().unwrap() {
+        permit.record(Outcome::Success, now);
+    }
+    assert_eq!(breaker.snapshot(now).in_flight, 0);
+    let all = threads * each;
+    rig.many(all as usize - 1, Outcome::Failure);
+    assert_eq!(rig.state(), State::Closed);
+    rig.one(Outcome::Failure);
+    assert_eq!(rig.reason(), Some(Reason::ErrorRate), "half, to the last one");
+}
