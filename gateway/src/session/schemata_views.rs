@@ -185,7 +185,7 @@ pub(super) fn text(value: &str) -> String {
     if value.bytes().all(plain) {
         format!("_utf8mb4'{value}'")
     } else {
-        format!("_utf8mb4 x'{}'", super::set::hex(value.as_bytes()))
+        format!("_utf8mb4 x'{}'", super::literal::hex(value.as_bytes()))
     }
 }
 
