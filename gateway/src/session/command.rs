@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use shardgate_wire::codec::ChangeUser;
+use shardgate_wire::codec::session_state::put_schema;
 use shardgate_wire::{ClientConn, ColumnDef, Command, OkPacket};
 
 use super::{More, Session, SessionEnd, SessionError, Target, shown};
@@ -89,7 +90,9 @@ impl Session {
         }
         self.state.target = target;
         self.show_target();
-        self.put_ok(more);
+        let mut changes = Vec::new();
+        put_schema(&mut changes, self.state.target.to_string().as_bytes());
+        self.put_ok_with(changes, more);
         Ok(())
     }
 

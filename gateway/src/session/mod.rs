@@ -233,6 +233,16 @@ impl Session {
         self.client.put_ok(&OkPacket::with_status(status));
     }
 
+    /// Buffers an OK that tells a client which follows such changes what changed in its session.
+    fn put_ok_with(&mut self, session_state: Vec<u8>, more: More) {
+        self.state.note_local();
+        let ok = OkPacket {
+            session_state: session_state.into(),
+            ..OkPacket::with_status(self.status(more))
+        };
+        self.client.put_ok(&ok);
+    }
+
     fn status(&self, more: More) -> shardgate_wire::StatusFlags {
         let mut status = self.state.status();
         status.set(shardgate_wire::StatusFlags::MORE_RESULTS, more == More::Yes);

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use shardgate_sql::{
     Classified, Lexed, Literal, SetItem, SetScope, SetValue, SqlMode, charset_is_safe, lex, parse_set,
 };
+use shardgate_wire::codec::session_state::put_variable;
 
 use super::literal::literal_text;
 use super::query::Way;
@@ -117,7 +118,9 @@ impl Session {
             self.take_item(lexed, item, &mut wanted, &mut changes, &mut pending)?;
         }
         self.settle(wanted, &changes, pending).await?;
+        let mut told = Vec::new();
         if let Some(on) = changes.autocommit {
+            put_variable(&mut told, b"autocommit", if on { &b"ON"[..] } else { b"OFF" });
             if on && !self.state.autocommit {
                 self.commit_open().await?;
             }
@@ -133,12 +136,14 @@ impl Session {
             self.state.olap = olap;
         }
         if let Some(charset) = changes.charset {
+            // The three that the servers follow; what a client is told of is the character set it speaks now.
+            put_variable(&mut told, b"character_set_client", charset.as_bytes());
             self.state.charset = charset;
         }
         for name in changes.unpinned {
             self.state.pinned_variables.remove(&name);
         }
-        self.put_ok(way.more);
+        self.put_ok_with(told, way.more);
         Ok(())
     }
 

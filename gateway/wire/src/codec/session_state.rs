@@ -44,6 +44,23 @@ pub const fn changes(state: &[u8]) -> Changes<'_> {
     }
 }
 
+/// Appends the change of a tracked system variable.
+pub fn put_variable(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    let mut entry = Vec::with_capacity(name.len() + value.len() + 2);
+    put_lenenc_str(&mut entry, name);
+    put_lenenc_str(&mut entry, value);
+    out.push(VARIABLE);
+    put_lenenc_str(out, &entry);
+}
+
+/// Appends the change of the current database.
+pub fn put_schema(out: &mut Vec<u8>, name: &[u8]) {
+    let mut entry = Vec::with_capacity(name.len() + 1);
+    put_lenenc_str(&mut entry, name);
+    out.push(SCHEMA);
+    put_lenenc_str(out, &entry);
+}
+
 /// The iterator of [`changes`].
 #[derive(Clone, Debug)]
 pub struct Changes<'a> {
@@ -220,5 +237,18 @@ mod tests {
         let mut walk = changes(&[1, 5, 9, b'x']);
         assert!(walk.next().unwrap().is_err());
         assert!(walk.next().is_none());
+    }
+
+    #[test]
+    fn what_is_written_comes_back() {
+        let mut out = Vec::new();
+        put_schema(&mut out, b"commerce");
+        put_variable(&mut out, b"autocommit", b"OFF");
+        let read: Vec<_> = changes(&out).collect::<Result<_, _>>().unwrap();
+        let variable = StateChange::Variable {
+            name: b"autocommit",
+            value: b"OFF",
+        };
+        assert_eq!(read, [StateChange::Schema(b"commerce"), variable]);
     }
 }
