@@ -13,14 +13,16 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use shardgate_wire::stream::Probe;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::TabletError;
 use super::connection::{Backend, Connection};
 use super::slots::Slot;
 use crate::base::TabletAlias;
-use crate::base::clock;
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics};
 
 /// Bounds of the reaper.
@@ -32,8 +34,6 @@ pub struct ReaperOptions {
     pub kill_timeout: Duration,
     /// Connections of one tablet whose slots are lent again while they are being reaped.
     pub abandoned_max: usize,
-    /// Kill channels to one tablet that may be open at the same time.
-    pub kill_channels: usize,
 }
 
 impl Default for ReaperOptions {
@@ -42,7 +42,6 @@ impl Default for ReaperOptions {
             grace: Duration::from_millis(500),
             kill_timeout: Duration::from_secs(1),
             abandoned_max: 20,
-            kill_channels: 2,
         }
     }
 }
@@ -132,7 +131,17 @@ impl Counters {
 #[derive(Debug)]
 struct PerTablet {
     places: Arc<Semaphore>,
-    channels: Arc<Semaphore>,
+    /// The kill channel: one connection, kept for the next KILL, since a server that needs killing may have no room for a
+    /// new one.
+    channel: AsyncMutex<Option<Channel>>,
+}
+
+/// A connection that carries KILLs.
+#[derive(Debug)]
+struct Channel {
+    conn: Connection,
+    /// When its server was started, if the server says: a connection opened before is not on this server.
+    booted: Option<Instant>,
 }
 
 /// The task that ends abandoned statements.
@@ -195,7 +204,7 @@ impl Reaper {
         tracker.spawn(async move {
             let _held = (place, kept);
             let alias = abandoned.conn.info().alias.clone();
-            let end = reap(abandoned, &options, &tablet.channels).await;
+            let end = reap(abandoned, &options, &tablet.channel).await;
             tracing::debug!(tablet = %alias, end = ?end, "reaped an abandoned connection");
             counters.count(end);
         });
@@ -209,14 +218,14 @@ impl Reaper {
         Arc::clone(tablets.entry(alias.clone()).or_insert_with(|| {
             Arc::new(PerTablet {
                 places: Arc::new(Semaphore::new(self.options.abandoned_max)),
-                channels: Arc::new(Semaphore::new(self.options.kill_channels)),
+                channel: AsyncMutex::new(None),
             })
         }))
     }
 }
 
 /// Ends one statement. Every path closes the connection.
-async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphore) -> End {
+async fn reap(abandoned: Abandoned, options: &ReaperOptions, channel: &AsyncMutex<Option<Channel>>) -> End {
     let Abandoned {
         mut conn,
         backend,
@@ -232,7 +241,7 @@ async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphor
         conn.quit().await;
         return End::Finished;
     }
-    if send_kill(&conn, &backend, "KILL QUERY ", options, channels)
+    if send_kill(&conn, &backend, "KILL QUERY ", options, channel)
         .await
         .is_ok()
         && drained(&mut conn, options.grace).await
@@ -240,7 +249,7 @@ async fn reap(abandoned: Abandoned, options: &ReaperOptions, channels: &Semaphor
         conn.quit().await;
         return End::KillQuery;
     }
-    let killed = send_kill(&conn, &backend, "KILL ", options, channels)
+    let killed = send_kill(&conn, &backend, "KILL ", options, channel)
         .await
         .is_ok();
     // The server ends the connection: that it is lost is what was asked for.
@@ -255,36 +264,58 @@ async fn drained(conn: &mut Connection, within: Duration) -> bool {
     tokio::time::timeout(within, conn.drain()).await.is_ok() && conn.is_usable()
 }
 
-/// Sends one KILL over a connection of its own, to the same address and only if the same server answers there: after a
-/// restart or a failover the number would belong to somebody else.
+/// Sends one KILL over the tablet's kill channel, and only if the same server answers there: after a restart or a failover
+/// the number would belong to somebody else.
 async fn send_kill(
     conn: &Connection,
     backend: &Backend,
     how: &str,
     options: &ReaperOptions,
-    channels: &Semaphore,
-) -> Result<(), super::TabletError> {
+    channel: &AsyncMutex<Option<Channel>>,
+) -> Result<(), TabletError> {
     let deadline = clock::now() + options.kill_timeout;
-    let refused = || super::TabletError::Connect {
+    let refused = |reason: &str| TabletError::Connect {
         tablet: conn.info().alias.clone(),
-        reason: "no kill channel became free".into(),
+        reason: reason.to_owned(),
     };
-    let _channel = tokio::time::timeout_at(deadline, channels.acquire())
+    let waiting = tokio::time::timeout_at(deadline, channel.lock());
+    let mut place = waiting
         .await
-        .map_err(|_| refused())?
-        .map_err(|_| refused())?;
-    let mut channel = Connection::open(conn.info(), backend, deadline).await?;
-    if channel.identity() != conn.identity() {
-        return Err(refused());
+        .map_err(|_| refused("the kill channel did not become free"))?;
+    // Taken out while it is used: one whose use was cut short is not used again.
+    let mut kept = place.take().filter(|kept| kept.conn.info() == conn.info());
+    let alive = kept
+        .as_mut()
+        .is_some_and(|kept| kept.conn.probe() == Probe::Quiet);
+    let mut open = match kept.filter(|_| alive) {
+        Some(kept) => kept,
+        None => Channel::open(conn, backend, deadline).await?,
+    };
+    let older = open
+        .booted
+        .is_some_and(|booted| conn.opened() + UPTIME_SLACK < booted);
+    if open.conn.identity() != conn.identity() || older {
+        return Err(refused("another server answers there now"));
     }
-    // The same server after a restart counts its connections from one again: this number would be somebody else's.
-    let age = clock::now().duration_since(conn.opened());
-    if channel.uptime().await.is_some_and(|up| up + UPTIME_SLACK < age) {
-        return Err(refused());
-    }
-    let result = channel
+    let result = open
+        .conn
         .simple(&format!("{how}{}", conn.thread_id()), deadline)
         .await;
-    channel.quit().await;
+    if open.conn.is_usable() {
+        *place = Some(open);
+    }
     result
+}
+
+impl Channel {
+    /// Opens a channel to the server that a connection leads to.
+    async fn open(conn: &Connection, backend: &Backend, deadline: Instant) -> Result<Self, TabletError> {
+        let mut opened = Connection::open(conn.info(), backend, deadline).await?;
+        let uptime = tokio::time::timeout_at(deadline, opened.uptime())
+            .await
+            .ok()
+            .flatten();
+        let booted = uptime.and_then(|up| clock::now().checked_sub(up));
+        Ok(Self { conn: opened, booted })
+    }
 }
