@@ -39,8 +39,11 @@ pub(super) async fn run(
         return Err(e);
     }
     let result = answer(run, statement, legs, &mut leases).await;
-    if result.is_err() && run.transaction.is_active() {
-        tidy_after_error(run, &mut leases, guarded).await;
+    if result.is_err() {
+        end_what_stays(&mut leases).await;
+        if run.transaction.is_active() {
+            tidy_after_error(run, &mut leases, guarded).await;
+        }
     }
     run.put_back(leases);
     result
@@ -51,7 +54,7 @@ pub(super) async fn run(
 const SET_SAVEPOINT: &str = "SAVEPOINT `shardgate statement`";
 const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT `shardgate statement`";
 
-/// How long legs that still send rows may take to end after another leg failed, so that the transaction can go on.
+/// How long legs that still send rows may take to end after another leg failed, so that the session keeps them.
 const TIDY: Duration = Duration::from_secs(1);
 
 /// Runs a statement of the gateway's own on every leg, side by side.
@@ -69,14 +72,18 @@ async fn on_all(run: &mut Run<'_>, leases: &mut [Leased], sql: &'static str) -> 
     }
 }
 
-/// Makes the transaction's parts agree again after a statement failed on some of its legs, or loses the transaction.
-async fn tidy_after_error(run: &mut Run<'_>, leases: &mut [Leased], guarded: bool) {
+/// After a statement failed on some leg: lets the legs that the session keeps end, be it for its transaction or for a lock
+/// or another state of its own. One that does not end in time is reaped, and takes with it what it held.
+async fn end_what_stays(leases: &mut [Leased]) {
     let rest = leases
         .iter_mut()
-        .filter(|l| l.in_transaction && l.conn.owes_answer())
+        .filter(|l| l.stays() && l.conn.owes_answer())
         .map(|l| l.conn.drain());
-    // A leg that does not end in time is reaped, and takes the transaction with it.
     let _ = tokio::time::timeout(TIDY, futures::future::join_all(rest)).await;
+}
+
+/// Makes the transaction's parts agree again after a statement failed on some of its legs, or loses the transaction.
+async fn tidy_after_error(run: &mut Run<'_>, leases: &mut [Leased], guarded: bool) {
     for lease in leases.iter_mut() {
         run.note_error(lease).await;
     }
@@ -152,7 +159,7 @@ async fn send_all(
 ) -> Result<Vec<Head>, ExecError> {
     let payload: Payload<'_> = statement.payload;
     let is_write = statement.is_write;
-    let wait_for_all = is_write || run.transaction.is_active();
+    let wait_for_all = is_write || leases.iter().any(Leased::stays);
     let pending = legs.iter().zip(leases.iter_mut()).map(|(leg, lease)| async move {
         let head = payload::send(&mut lease.conn, &leg.sql, &leg.params, payload).await;
         match head {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Lexed, Show, ShowKind, SqlMode, TokenKind, parse_show};
+use shardgate_sql::{Classified, Lexed, Literal, Show, ShowKind, SqlMode, TokenKind, parse_show};
 use shardgate_wire::{ColumnDef, OkPacket};
 
 use super::query::Way;
@@ -74,6 +74,11 @@ impl Session {
                 what: "WHERE in a SHOW that the gateway answers itself",
                 hint: "use LIKE",
             });
+        }
+        let mut table = table;
+        if let Some(tokens) = &show.limit {
+            let (offset, count) = limit_of(lexed, tokens).ok_or_else(syntax)?;
+            table.window(offset, count);
         }
         self.put_table(table, &show, way)
     }
@@ -394,6 +399,20 @@ impl Session {
                 c
             })
             .collect())
+    }
+}
+
+/// Offset and count of `LIMIT count`, `LIMIT offset, count`, `LIMIT count OFFSET offset`.
+fn limit_of(lexed: &Lexed<'_>, tokens: &std::ops::Range<usize>) -> Option<(usize, usize)> {
+    let number = |at: usize| match lexed.literal(tokens.start + at)? {
+        Literal::Int(n) => usize::try_from(n).ok(),
+        _ => None,
+    };
+    match tokens.len() {
+        1 => Some((0, number(0)?)),
+        3 if lexed.is(tokens.start + 1, TokenKind::Comma) => Some((number(0)?, number(2)?)),
+        3 if lexed.is_word(tokens.start + 1, "offset") => Some((number(2)?, number(0)?)),
+        _ => None,
     }
 }
 

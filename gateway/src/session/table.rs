@@ -90,6 +90,12 @@ impl Table {
         }
     }
 
+    /// Keeps `count` rows behind the first `offset`.
+    pub(super) fn window(&mut self, offset: usize, count: usize) {
+        self.rows.drain(..offset.min(self.rows.len()));
+        self.rows.truncate(count);
+    }
+
     /// How many rows there are.
     pub(super) fn len(&self) -> usize {
         self.rows.len()

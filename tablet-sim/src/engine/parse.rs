@@ -63,6 +63,20 @@ impl Parsed {
         tree(text, &self.options)
     }
 
+    /// `SET NAMES x [COLLATE y], ...` as `SET NAMES x [COLLATE y]` and `SET ...`: the tree holds only one or the other.
+    pub(crate) fn split_names(&self) -> SqlResult<Option<(Self, Self)>> {
+        if !self.is(1, "NAMES") {
+            return Ok(None);
+        }
+        let comma = if self.is(3, "COLLATE") { 5 } else { 3 };
+        let Some(word) = self.words.get(comma).filter(|w| w.kind == TokenKind::Comma) else {
+            return Ok(None);
+        };
+        let names = Self::new(&self.text[..word.start], self.options)?;
+        let rest = [b"SET ", &self.text[word.start + 1..]].concat();
+        Ok(Some((names, Self::new(&rest, self.options)?)))
+    }
+
     /// The text with each `?` replaced by a literal; there must be as many.
     pub(crate) fn filled(&self, literals: &[String]) -> SqlResult<Self> {
         if self.placeholders != literals.len() {

@@ -24,6 +24,10 @@ impl Session {
             let name = parsed.word(at).unwrap_or("").to_owned();
             return self.set_names(&name, None);
         }
+        if let Some((names, rest)) = parsed.split_names()? {
+            self.set(&names)?;
+            return self.set(&rest);
+        }
         let Statement::Set(set) = parsed.tree()? else {
             return Err(SqlError::unsupported(parsed.shown()));
         };

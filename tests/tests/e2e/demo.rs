@@ -178,3 +178,20 @@ async fn ctrl_c_stops_the_demo_cleanly() {
         demo.process().report()
     );
 }
+
+/// A fresh tablet connection is brought to the session's settings by one SET, which the simulator could not read.
+#[tokio::test]
+async fn a_session_of_the_demo_may_set_what_it_likes() {
+    let demo = Gateway::demo(&[]);
+    let cli = cli(&demo);
+    for set in [
+        "SET sql_mode = ''",
+        "SET @a = 3",
+        "SET NAMES latin1, @a = 1",
+        "SET time_zone = '+00:00'",
+        "SET foreign_key_checks = 0",
+    ] {
+        let sql = format!("SET NAMES latin1; {set}; SELECT id FROM customers WHERE id = 42");
+        assert_eq!(cli.ok(&sql).await, "42\n", "{set}");
+    }
+}

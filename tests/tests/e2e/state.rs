@@ -204,3 +204,35 @@ async fn set_transaction_holds_for_one_statement_in_autocommit() {
         "5"
     );
 }
+
+/// Any error of a scatter cost the session its lock: the gateway dropped the connection that held it.
+#[tokio::test]
+async fn a_failing_scatter_leaves_the_sessions_lock_where_it_is() {
+    let (_fixture, gateway) = one_connection().await;
+    let mut conn = gateway.conn(KEYSPACE).await;
+    let locked = answer::ok(&mut conn, "SELECT GET_LOCK('kept', 0)").await.single();
+    assert_eq!(locked, "1");
+    for sql in [
+        "SELECT nocol FROM t",
+        "SELECT id FROM t ORDER BY g",
+        "SELECT MIN(g) FROM t",
+    ] {
+        answer::refused(&mut conn, sql).await;
+        let held = answer::ok(&mut conn, "SELECT IS_USED_LOCK('kept') IS NOT NULL")
+            .await
+            .single();
+        assert_eq!(held, "1", "after {sql}");
+    }
+}
+
+#[tokio::test]
+async fn show_warnings_keeps_to_its_limit() {
+    let (fixture, gateway) = one_connection().await;
+    let mut pair = fixture.pair(&gateway).await;
+    for limit in ["0", "1", "2", "1, 1", "1 OFFSET 1"] {
+        pair.both("SELECT 1 / 0, 2 / 0, 3 / 0").await.unwrap();
+        let sql = format!("SHOW WARNINGS LIMIT {limit}");
+        let want = answer::ok(&mut pair.reference, &sql).await.cells();
+        assert_eq!(answer::ok(&mut pair.gateway, &sql).await.cells(), want, "{sql}");
+    }
+}
