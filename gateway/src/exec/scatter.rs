@@ -3,6 +3,7 @@
 //! All legs belong to the session's own task: no spawn, no channel. The first fatal error drops the others; what they
 //! still run is ended by the reaper through the guards' drop.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -160,8 +161,11 @@ async fn send_all(
     let payload: Payload<'_> = statement.payload;
     let is_write = statement.is_write;
     let wait_for_all = is_write || leases.iter().any(Leased::stays);
-    let pending = legs.iter().zip(leases.iter_mut()).map(|(leg, lease)| async move {
+    let answered: Vec<AtomicBool> = legs.iter().map(|_| AtomicBool::new(false)).collect();
+    let each = legs.iter().zip(leases.iter_mut()).zip(&answered);
+    let pending = each.map(|((leg, lease), answered)| async move {
         let head = payload::send(&mut lease.conn, &leg.sql, &leg.params, payload).await;
+        answered.store(true, Ordering::Relaxed);
         match head {
             Ok(Head::Err(e)) if !wait_for_all => Err(ExecError::Server {
                 shard: leg.shard.clone(),
@@ -182,7 +186,11 @@ async fn send_all(
             .await
     };
     result.unwrap_or_else(|i| {
-        let waiting = ExecError::names(legs.iter().map(|l| &l.shard));
+        let silent = legs
+            .iter()
+            .zip(&answered)
+            .filter(|(_, done)| !done.load(Ordering::Relaxed));
+        let waiting = ExecError::names(silent.map(|(leg, _)| &leg.shard));
         Err(run.interrupted(i, waiting, is_write))
     })
 }

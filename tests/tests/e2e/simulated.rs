@@ -87,6 +87,8 @@ async fn a_hanging_shard_costs_one_deadline_and_is_named() {
             "{faults}: {refusal}"
         );
         assert!(refusal.message.contains("shop/s1"), "{faults}: {refusal}");
+        let blamed = refusal.message.contains("shop/s0");
+        assert!(!blamed, "a shard that answered is not named: {faults}: {refusal}");
         assert!(took < Duration::from_secs(3), "{faults}: answered after {took:?}");
         simulated.only_the_faulty_shard_suffers(&mut conn).await;
     }

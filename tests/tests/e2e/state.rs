@@ -236,3 +236,13 @@ async fn show_warnings_keeps_to_its_limit() {
         assert_eq!(answer::ok(&mut pair.gateway, &sql).await.cells(), want, "{sql}");
     }
 }
+
+/// It showed the account by which the gateway logs in, with the hash of its password.
+#[tokio::test]
+async fn nobody_is_shown_the_gateways_own_grants() {
+    let (_fixture, gateway) = one_connection().await;
+    for target in [KEYSPACE.to_owned(), format!("{KEYSPACE}:s0")] {
+        let refusal = answer::refused(&mut gateway.conn(&target).await, "SHOW GRANTS").await;
+        assert_eq!(refusal.errno, 1235, "{target}: {refusal}");
+    }
+}
