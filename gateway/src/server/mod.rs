@@ -28,7 +28,7 @@ use crate::base::clock;
 use crate::base::metrics::Metrics;
 use crate::config::Config;
 use crate::plan::PlanCache;
-use crate::session::{SessionRegistry, Shared, View};
+use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
 use crate::tablet::Reaper;
 use crate::topology::TopologyView;
 
@@ -102,6 +102,8 @@ impl Gateway {
                 metrics,
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
+                accepted: Accepted::default(),
+                lately: Lately::default(),
                 relearn,
                 started: clock::now(),
                 stopping: stopping.clone(),
@@ -203,6 +205,11 @@ impl Core {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
         self.shared.fleet.update(tablets(&config));
+        self.shared.lately.keep(|s| {
+            view.catalog
+                .keyspace(s.keyspace.as_str())
+                .is_some_and(|k| k.shard_index(&s.shard).is_some())
+        });
         self.shared.view.store(Arc::new(view));
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
         self.config.store(Arc::new(config));

@@ -1,41 +1,24 @@
 //! Tablet connections for the gateway's own questions on a session's behalf.
 
+use std::time::Duration;
+
 use super::{Session, SessionError};
 use crate::base::ShardId;
-use crate::exec::{ExecError, Leased, SLOT_WAIT};
+use crate::base::clock;
+use crate::exec::{Deadline, ExecError, Leased, Limits, SLOT_WAIT};
 use crate::tablet::TabletError;
 
 impl Session {
-    /// A shard to try settings on: of the session's keyspace, or any.
-    pub(super) fn any_shard(&self) -> Result<ShardId, SessionError> {
-        if let Some(held) = self.held_shard() {
-            return Ok(held);
-        }
-        let target = &self.state.target;
-        let own = target
-            .keyspace
-            .as_ref()
-            .and_then(|k| self.view.catalog.keyspace(k.as_str()));
-        let keyspace = own.or_else(|| self.view.catalog.any_keyspace());
-        let keyspace = keyspace.ok_or(crate::plan::PlanError::NoKeyspace)?;
-        let index = target
-            .shard
-            .as_ref()
-            .and_then(|s| keyspace.shard_index(s))
-            .unwrap_or(0);
-        let shard = keyspace
-            .shards
-            .get(index)
-            .ok_or(crate::plan::PlanError::NoKeyspace)?;
-        Ok(shard.id.clone())
-    }
-
     /// A connection for the gateway's own questions, with the session's settings: one that the session holds, or a pooled
     /// one. It goes back by [`Self::give_back`], whatever the answer was.
-    pub(super) async fn borrow(&mut self, shard: &ShardId) -> Result<Leased, SessionError> {
+    pub(super) async fn borrow(
+        &mut self,
+        shard: &ShardId,
+        deadline: Option<Deadline>,
+    ) -> Result<Leased, SessionError> {
         let settings = self.state.settings.clone();
         if let Some(mut lease) = self.state.held.take_any(shard) {
-            let applied = self.ask(shard, lease.conn.apply(&settings)).await;
+            let applied = self.ask(shard, deadline, lease.conn.apply(&settings)).await;
             if let Err(e) = applied {
                 self.give_back(lease);
                 return Err(e);
@@ -51,22 +34,18 @@ impl Session {
             shard: shard.clone(),
             role: role.as_str(),
         })?;
-        let mut wait = self.view.options.query_timeout;
+        let mut slot_by = deadline.map(|d| d.at);
         if !self.state.held.is_empty() {
             // Whoever holds a slot must not wait long for another.
-            wait = if wait.is_zero() {
-                SLOT_WAIT
-            } else {
-                wait.min(SLOT_WAIT)
-            };
+            let soon = clock::now() + SLOT_WAIT;
+            slot_by = Some(slot_by.map_or(soon, |at| at.min(soon)));
         }
-        let deadline = self.limits(wait).at();
         let opening = async {
-            let mut conn = pool.checkout(&settings, deadline).await?;
+            let mut conn = pool.checkout(&settings, slot_by).await?;
             conn.apply(&settings).await?;
             Ok::<_, TabletError>(conn)
         };
-        let conn = self.ask(shard, opening).await?;
+        let conn = self.ask(shard, deadline, opening).await?;
         Ok(Leased {
             shard: shard.clone(),
             role,
@@ -90,17 +69,22 @@ impl Session {
         }
     }
 
-    /// Waits for a tablet's answer, within the session's limits.
+    /// When the command that runs now must have its answer.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        self.limits(self.view.options.query_timeout).deadline
+    }
+
+    /// Waits for a tablet's answer, until a deadline, a kill, or the client's end.
     pub(super) async fn ask<T>(
         &mut self,
         shard: &ShardId,
+        deadline: Option<Deadline>,
         what: impl Future<Output = Result<T, TabletError>>,
     ) -> Result<T, SessionError> {
-        let limits = super::limits_of(
-            &self.registration.handle.kill,
-            &self.view.options,
-            self.view.options.query_timeout,
-        );
+        let limits = Limits {
+            deadline,
+            ..super::limits_of(&self.registration.handle.kill, &self.view.options, Duration::ZERO)
+        };
         match limits.watch(&mut self.client, what).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(ExecError::tablet(shard.clone(), e).into()),

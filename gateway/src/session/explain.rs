@@ -19,7 +19,7 @@ impl Session {
         let inner = sql.slice(lexed.range(statement).start..);
         let lexed = lex(&inner, lexed.options()).map_err(|e| SessionError::Syntax(e.to_string()))?;
         let plan = self.plan(&lexed)?;
-        let bound = self.bind(&plan, &inner, &lexed, Form::Text)?;
+        let bound = self.bind(&plan, &inner, &lexed, Form::Text, None)?;
         let described = plan.describe(&bound);
         let mut table = Table::of_text(&["Property", "Value"]);
         table.push(["route".to_owned(), described.route]);

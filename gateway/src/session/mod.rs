@@ -1,10 +1,13 @@
 //! One client connection: the command loop, what the client set, its transaction, its prepared statements.
 
+mod accepted;
+mod anywhere;
 mod borrow;
 mod charset;
 mod command;
 mod error;
 mod explain;
+mod lately;
 pub mod like;
 mod literal;
 mod planned;
@@ -25,7 +28,9 @@ mod target;
 mod transact;
 mod values;
 
+pub use accepted::Accepted;
 pub use error::SessionError;
+pub use lately::Lately;
 pub use prepared::PreparedLimits;
 pub use registry::{Registration, SessionHandle, SessionRegistry};
 pub use shared::{Relearn, SessionOptions, Shared, Users, View};

@@ -12,7 +12,7 @@ use super::query::{Form, Way};
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
 use crate::exec::{self, Answer, Characteristics, Payload, Rename, Run, Statement};
-use crate::plan::{BindInput, Bound, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
+use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::SettingName;
 
 impl Session {
@@ -33,9 +33,13 @@ impl Session {
         }
         let plan = match class.kind {
             StatementKind::Describe { table } => {
-                self.plan_for_any(lexed, super::show::qualifier_at(lexed, table).as_deref())?
+                let named = super::show::qualifier_at(lexed, table);
+                self.plan_for_any(lexed, named.as_deref()).await?
             }
-            StatementKind::Show => self.plan_for_any(lexed, super::show::keyspace_named(lexed).as_deref())?,
+            StatementKind::Show => {
+                let named = super::show::keyspace_named(lexed);
+                self.plan_for_any(lexed, named.as_deref()).await?
+            }
             _ => self.plan(lexed)?,
         };
         self.run_plan(&plan, sql, lexed, class, way).await
@@ -49,7 +53,13 @@ impl Session {
         class: &Classified,
         way: Way<'_>,
     ) -> Result<(), SessionError> {
-        let bound = self.bind(plan, sql, lexed, way.form)?;
+        let mut bound = self.bind(plan, sql, lexed, way.form, None)?;
+        if bound.to == BoundTo::Any
+            && let Some(shard) = self.answering_shard(plan.keyspace()).await?
+            && bound.legs.first().is_some_and(|leg| leg.shard != shard)
+        {
+            bound = self.bind(plan, sql, lexed, way.form, Some(&shard))?;
+        }
         self.check_state(lexed, class, &bound)?;
         let mut only_this = false;
         if class.causes_implicit_commit {
@@ -93,8 +103,8 @@ impl Session {
     }
 
     /// A plan for a statement that any one shard answers alike: about a table, not about its rows.
-    pub(super) fn plan_for_any(
-        &self,
+    pub(super) async fn plan_for_any(
+        &mut self,
         lexed: &Lexed<'_>,
         named: Option<&str>,
     ) -> Result<Arc<Plan>, SessionError> {
@@ -109,20 +119,11 @@ impl Session {
                 any.name.clone()
             }
         };
-        let own = target
-            .shard
-            .clone()
-            .filter(|_| target.keyspace.as_ref() == Some(&keyspace));
-        let first = || {
-            self.view
-                .catalog
-                .keyspace(keyspace.as_str())?
-                .shards
-                .first()
-                .map(|s| s.id.shard.clone())
+        let shard = match self.state.target.shard.clone() {
+            Some(own) if self.state.target.keyspace.as_ref() == Some(&keyspace) => own,
+            Some(_) | None => self.shard_asked(&keyspace).await?.id.shard,
         };
-        let shard = own.or_else(first);
-        self.plan_for(lexed, Some(&keyspace), shard.as_ref())
+        self.plan_for(lexed, Some(&keyspace), Some(&shard))
     }
 
     pub(super) fn plan_for(
@@ -153,12 +154,14 @@ impl Session {
         Ok(made)
     }
 
+    /// Binds a plan; `prefer` is the shard for what any can answer, where the session holds none.
     pub(super) fn bind(
         &self,
         plan: &Plan,
         sql: &Bytes,
         lexed: &Lexed<'_>,
         form: Form<'_>,
+        prefer: Option<&ShardId>,
     ) -> Result<Bound, SessionError> {
         let params = match form {
             Form::Text => Vec::new(),
@@ -172,6 +175,7 @@ impl Session {
             SessionFacts::default()
         };
         let held = self.held_shard();
+        let prefer = prefer.or(held.as_ref());
         Ok(plan.bind(&BindInput {
             sql,
             statement: lexed,
@@ -179,7 +183,7 @@ impl Session {
             facts: &facts,
             now: self.now(),
             charset: &self.state.charset,
-            prefer: held.as_ref(),
+            prefer,
         })?)
     }
 
@@ -332,7 +336,7 @@ impl Session {
     }
 
     /// The one shard that all of the session's statements go to, if there is one.
-    pub(super) fn only_shard(&self) -> Result<ShardId, SessionError> {
+    pub(super) async fn only_shard(&mut self) -> Result<ShardId, SessionError> {
         let target = &self.state.target;
         let several = SessionError::Unsupported {
             what: "a consistent snapshot over several shards",
@@ -341,7 +345,7 @@ impl Session {
         // Dumps ask for it before they choose a database.
         let name = match &target.keyspace {
             Some(name) if !super::target::is_virtual(name.as_str()) => name,
-            Some(_) | None if self.has_one_server() => return self.any_shard(),
+            Some(_) | None if self.has_one_server() => return self.any_shard().await,
             Some(_) | None => return Err(several),
         };
         let unknown = || SessionError::UnknownDatabase(name.to_string());
@@ -471,7 +475,6 @@ fn renames(plan: &Plan, bound: &Bound) -> Vec<Rename> {
 }
 
 fn route_label(bound: &Bound) -> &'static str {
-    use crate::plan::BoundTo;
     match bound.to {
         BoundTo::Any => "Any",
         BoundTo::One => "SingleShard",

@@ -106,7 +106,10 @@ impl Session {
         lexed: &Lexed<'_>,
     ) -> Result<Described, SessionError> {
         let facts = self.facts();
-        let held = self.held_shard();
+        let prefer = match self.held_shard() {
+            Some(held) => Some(held),
+            None => self.answering_shard(plan.keyspace()).await?,
+        };
         let leg = plan.probe(&BindInput {
             sql,
             statement: lexed,
@@ -114,7 +117,7 @@ impl Session {
             facts: &facts,
             now: self.now(),
             charset: &self.state.charset,
-            prefer: held.as_ref(),
+            prefer: prefer.as_ref(),
         })?;
         let role = if plan.class().needs_primary() {
             crate::base::Role::Primary

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use shardgate_sql::{Classified, ExplainFormat, Lexed, StatementKind, TokenKind};
 use shardgate_wire::codec::text::cells;
 
+use super::anywhere::From;
 use super::query::Form;
 use super::schemata_names::{Asked, Choice};
 use super::schemata_views::{About, Known, about, derived, is_alike, spelled, text};
@@ -43,7 +44,8 @@ impl Session {
         if let (Some(name), StatementKind::Describe { table }) = (virtual_, class.kind)
             && !lexed.is(table + 1, TokenKind::Dot)
         {
-            return self.describe_virtual(lexed, table, name).map(Some);
+            let name = name.clone();
+            return self.describe_virtual(lexed, table, &name).await.map(Some);
         }
         if virtual_.is_none() && !may_name_system(lexed) || !reads(class.kind) {
             return Ok(None);
@@ -80,7 +82,7 @@ impl Session {
                     .clone(),
             },
         };
-        let shard = self.shard_asked(&keyspace)?;
+        let shard = self.shard_asked(&keyspace).await?;
         self.check_mixed(&found, &keyspace)?;
         let replacements = self.replacements(lexed, &found, &asked, &all, &shard).await?;
         Ok(Some(Rewritten {
@@ -91,8 +93,8 @@ impl Session {
     }
 
     /// `DESCRIBE` of a table in the database of the servers' own that the session chose.
-    fn describe_virtual(
-        &self,
+    async fn describe_virtual(
+        &mut self,
         lexed: &Lexed<'_>,
         table: usize,
         database: &KeyspaceName,
@@ -103,7 +105,7 @@ impl Session {
             start..start,
             format!("{}.", crate::exec::quoted(database.as_str())).into_bytes(),
         );
-        let shard = self.any_shard()?;
+        let shard = self.any_shard().await?;
         Ok(Rewritten {
             sql: sql.into(),
             keyspace: shard.keyspace,
@@ -162,24 +164,27 @@ impl Session {
         Ok(())
     }
 
-    /// The shard of a keyspace that answers: the one chosen, else one that the session holds anyway, else the first.
-    pub(super) fn shard_asked(&self, keyspace: &KeyspaceName) -> Result<Shard, SessionError> {
-        let unknown = || SessionError::UnknownDatabase(keyspace.to_string());
-        let known = self
-            .view
-            .catalog
-            .keyspace(keyspace.as_str())
-            .ok_or_else(unknown)?;
+    /// The shard of a keyspace that answers: the one chosen, else one that the session holds anyway, else the first that
+    /// answers.
+    pub(super) async fn shard_asked(&mut self, keyspace: &KeyspaceName) -> Result<Shard, SessionError> {
+        let known = self.keyspace_named(keyspace)?;
         let target = &self.state.target;
         let chosen = target
             .shard
-            .as_ref()
+            .clone()
             .filter(|_| target.keyspace.as_ref() == Some(keyspace));
         let held = self.held_shard().filter(|id| id.keyspace == *keyspace);
-        let index = chosen
-            .or(held.as_ref().map(|id| &id.shard))
-            .and_then(|name| known.shard_index(name))
-            .unwrap_or(0);
+        let given = chosen
+            .or(held.map(|id| id.shard))
+            .and_then(|name| known.shard_index(&name));
+        let index = match given {
+            Some(index) => index,
+            None => {
+                self.find_answering(&known, From::First).await?;
+                self.likely_index(&known, From::First)
+            }
+        };
+        let unknown = || SessionError::UnknownDatabase(keyspace.to_string());
         known.shards.get(index).cloned().ok_or_else(unknown)
     }
 
@@ -264,7 +269,7 @@ impl Session {
         let others: Vec<_> = all.iter().filter(|k| *k != answering).filter(listed).collect();
         let mut rows = Vec::with_capacity(others.len());
         for keyspace in others {
-            let shard = self.shard_asked(keyspace)?;
+            let shard = self.shard_asked(keyspace).await?;
             let list: Vec<_> = columns.iter().map(|c| crate::exec::quoted(c)).collect();
             let sql = format!(
                 "SELECT {} FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {}",

@@ -118,23 +118,24 @@ impl Session {
             Ok(lexed) => with_session_facts(&sql, &lexed, &self.facts()),
             Err(e) => return Err(SessionError::Syntax(e.to_string())),
         };
-        let shard = self.any_shard()?;
+        let shard = self.any_shard().await?;
         let (_, kept) = self.small_result(&shard, &sql).await?;
         let number = |row: &Bytes| std::str::from_utf8(cells(row).next()?.ok()??).ok()?.parse().ok();
         Ok(kept.iter().filter_map(number).collect())
     }
 
     /// The keyspace that a SHOW names, else the session's, and the shard of it that answers.
-    fn shard_shown(&self, named: Option<&str>) -> Result<Option<Shard>, SessionError> {
+    async fn shard_shown(&mut self, named: Option<&str>) -> Result<Option<Shard>, SessionError> {
         let own = self.state.target.keyspace.as_ref().map(ToString::to_string);
         let Some(keyspace) = named
             .map(str::to_owned)
             .or(own)
             .and_then(|n| self.view.catalog.keyspace(&n))
+            .map(|k| k.name.clone())
         else {
             return Ok(None);
         };
-        self.shard_asked(&keyspace.name).map(Some)
+        self.shard_asked(&keyspace).await.map(Some)
     }
 
     /// `SHOW CREATE DATABASE` of a keyspace: one shard's word, under the keyspace's name.
@@ -143,7 +144,7 @@ impl Session {
             return Ok(Shown::NotYet);
         };
         let unknown = || SessionError::UnknownDatabase(name.to_owned());
-        let shard = self.shard_shown(Some(name))?.ok_or_else(unknown)?;
+        let shard = self.shard_shown(Some(name)).await?.ok_or_else(unknown)?;
         let database = quoted(&shard.database);
         let (columns, rows) = self
             .small_result(&shard.id, format!("SHOW CREATE DATABASE {database}").as_bytes())
@@ -167,7 +168,7 @@ impl Session {
         show: &Show,
         way: Way<'_>,
     ) -> Result<Shown, SessionError> {
-        let Some(shard) = self.shard_shown(show.database.as_deref())? else {
+        let Some(shard) = self.shard_shown(show.database.as_deref()).await? else {
             return Err(crate::plan::PlanError::NoKeyspace.into());
         };
         let kind = match show.kind {
@@ -223,7 +224,7 @@ impl Session {
                     return Ok(Shown::NotYet);
                 };
                 let unknown = || SessionError::UnknownDatabase(name.to_owned());
-                let shard = self.shard_shown(Some(name))?.ok_or_else(unknown)?;
+                let shard = self.shard_shown(Some(name)).await?.ok_or_else(unknown)?;
                 (lexed.range(at), quoted(&shard.database))
             }
             (None, Some(name)) => {
@@ -273,9 +274,9 @@ impl Session {
         show: &Show,
         way: Way<'_>,
     ) -> Result<Shown, SessionError> {
-        let shard = match self.shard_shown(show.database.as_deref())? {
+        let shard = match self.shard_shown(show.database.as_deref()).await? {
             Some(shard) => shard.id,
-            None => self.any_shard()?,
+            None => self.any_shard().await?,
         };
         let options = self.view.lex_options(self.state.sql_mode);
         let lexed = lex(&sql, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;

@@ -11,11 +11,13 @@ use shardgate_sql::{
 };
 use shardgate_wire::codec::session_state::put_variable;
 
+use super::anywhere::{Elsewhere, patience};
 use super::literal::literal_text;
 use super::query::Way;
 use super::transact::isolation_sql;
 use super::{Session, SessionError};
-use crate::exec::{AccessMode, Leased};
+use crate::base::{ShardId, clock};
+use crate::exec::{AccessMode, Deadline, Leased};
 use crate::plan::with_session_facts;
 use crate::tablet::{SettingName, Settings};
 
@@ -63,6 +65,15 @@ struct Tried {
     settings: Settings,
     sql_mode: Option<SqlMode>,
     charset: Option<String>,
+}
+
+/// What is tried on one tablet.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    deadline: Option<Deadline>,
+    wanted: &'a Settings,
+    changes: &'a Changes,
+    pending: &'a [Pending],
 }
 
 /// An expression that a tablet has to work out.
@@ -248,7 +259,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tries the settings on a tablet and keeps them if it takes them.
+    /// Keeps settings that a tablet takes, and works out what is to be worked out.
     async fn settle(
         &mut self,
         wanted: Settings,
@@ -262,15 +273,14 @@ impl Session {
         if wanted.size() > max {
             return Err(SessionError::TooManySettings(max));
         }
-        let shard = self.any_shard()?;
-        let mut lease = self.borrow(&shard).await?;
-        let tried = self.try_on(&mut lease, wanted, changes, pending).await;
-        self.give_back(lease);
         let Tried {
             settings,
             sql_mode,
             charset,
-        } = tried?;
+        } = match self.known(&wanted, changes, &pending) {
+            Some(known) => known,
+            None => self.try_somewhere(&wanted, changes, &pending).await?,
+        };
         if let Some(mode) = sql_mode {
             self.state.sql_mode = mode;
         }
@@ -281,19 +291,86 @@ impl Session {
         Ok(())
     }
 
-    /// Works out expressions on a tablet and sets everything there.
-    async fn try_on(
+    /// What a tablet would say, where that is known already.
+    fn known(&self, wanted: &Settings, changes: &Changes, pending: &[Pending]) -> Option<Tried> {
+        if !pending.is_empty() {
+            return None;
+        }
+        let both = (&self.state.settings, wanted);
+        let accepted = &self.shared.accepted;
+        let known = accepted.look_up(self.view.lex, both, changes.sql_mode, clock::now())?;
+        Some(Tried {
+            settings: wanted.clone(),
+            sql_mode: known.sql_mode,
+            charset: None,
+        })
+    }
+
+    /// Tries settings on a tablet. Nothing is changed there that would matter to anybody else, so one that does not
+    /// answer soon is left for another.
+    async fn try_somewhere(
         &mut self,
-        lease: &mut Leased,
-        mut wanted: Settings,
+        wanted: &Settings,
         changes: &Changes,
-        pending: Vec<Pending>,
+        pending: &[Pending],
     ) -> Result<Tried, SessionError> {
+        let command = self.deadline();
+        let elsewhere = if pending.is_empty() {
+            Elsewhere::Yes
+        } else {
+            Elsewhere::No
+        };
+        let mut places = self.places_to_try(elsewhere)?.into_iter().peekable();
+        while let Some(shard) = places.next() {
+            let is_last = places.peek().is_none();
+            let deadline = if is_last { command } else { Some(patience(command)) };
+            match self.try_at(&shard, deadline, wanted, changes, pending).await {
+                Ok(tried) => {
+                    let now = clock::now();
+                    self.shared.lately.answered(&shard, self.state.target.role, now);
+                    let accepted = &self.shared.accepted;
+                    accepted.note(self.view.lex, &tried.settings, tried.sql_mode, now);
+                    return Ok(tried);
+                }
+                Err(e) if is_last || command.is_some_and(|d| d.at <= clock::now()) => return Err(e),
+                Err(e) => self.note_silence(&shard, e)?,
+            }
+        }
+        Err(crate::plan::PlanError::NoKeyspace.into())
+    }
+
+    async fn try_at(
+        &mut self,
+        shard: &ShardId,
+        deadline: Option<Deadline>,
+        wanted: &Settings,
+        changes: &Changes,
+        pending: &[Pending],
+    ) -> Result<Tried, SessionError> {
+        let mut lease = self.borrow(shard, deadline).await?;
+        let what = Trial {
+            deadline,
+            wanted,
+            changes,
+            pending,
+        };
+        let tried = self.try_on(&mut lease, what).await;
+        self.give_back(lease);
+        tried
+    }
+
+    /// Works out expressions on a tablet and sets everything there.
+    async fn try_on(&mut self, lease: &mut Leased, what: Trial<'_>) -> Result<Tried, SessionError> {
+        let Trial {
+            deadline, changes, ..
+        } = what;
+        let mut wanted = what.wanted.clone();
         let shard = lease.shard.clone();
         let mut charset = None;
-        for Pending { name, sql } in pending {
+        for Pending { name, sql } in what.pending {
+            let name = name.clone();
             let sql = [b"SELECT ", sql.as_slice()].concat();
-            let (column, value) = self.ask(&shard, lease.conn.query_one(&sql)).await?;
+            let (column, value) = self.ask(&shard, deadline, lease.conn.query_one(&sql)).await?;
             let is_user = matches!(name, SettingName::User(_));
             if name == SettingName::System("character_set_client".into()) {
                 let text = value
@@ -307,11 +384,15 @@ impl Session {
                 None => self.set_null(&mut wanted, name),
             }
         }
-        self.ask(&shard, lease.conn.apply(&wanted)).await?;
+        self.ask(&shard, deadline, lease.conn.apply(&wanted)).await?;
         let mut sql_mode = None;
         if changes.sql_mode {
             let (_, mode) = self
-                .ask(&shard, lease.conn.query_one(b"SELECT @@session.sql_mode"))
+                .ask(
+                    &shard,
+                    deadline,
+                    lease.conn.query_one(b"SELECT @@session.sql_mode"),
+                )
                 .await?;
             let text = mode
                 .as_deref()
@@ -411,13 +492,7 @@ impl Session {
                 if let Some(read_only) = read_only {
                     wanted.set(name("read_only"), u8::from(read_only).to_string());
                 }
-                let shard = self.any_shard()?;
-                let mut lease = self.borrow(&shard).await?;
-                let applied = self.ask(&shard, lease.conn.apply(&wanted)).await;
-                self.give_back(lease);
-                applied?;
-                self.state.settings = wanted;
-                Ok(())
+                self.settle(wanted, &Changes::default(), Vec::new()).await
             }
             SetScope::Global | SetScope::Persist | SetScope::PersistOnly => Err(SessionError::SetGlobal),
         }

@@ -11,6 +11,8 @@ use shardgate_wire::auth::Credential;
 use shardgate_wire::server::{Authenticator, Identity};
 use tokio_util::sync::CancellationToken;
 
+use super::accepted::Accepted;
+use super::lately::Lately;
 use super::prepared::PreparedLimits;
 use super::registry::SessionRegistry;
 use crate::balance::Fleet;
@@ -108,6 +110,10 @@ pub struct Shared {
     pub sessions: Arc<SessionRegistry>,
     /// Plans made before.
     pub plans: PlanCache,
+    /// Settings that tablets took.
+    pub accepted: Accepted,
+    /// What was lately seen of shards.
+    pub lately: Lately,
     /// Learns tables anew.
     pub relearn: Relearn,
     /// When the gateway started.

@@ -279,7 +279,7 @@ impl Session {
         let Some(name) = asked.filter(|n| self.is_keyspace(Some(n))) else {
             return self.planned(sql, lexed, class, way).await;
         };
-        let Some(keyspace) = self.view.catalog.keyspace(&name) else {
+        let Some(keyspace) = self.view.catalog.keyspace(&name).cloned() else {
             return Ok(());
         };
         let same = keyspace.shards.iter().all(|s| *s.database == *name);
@@ -290,7 +290,7 @@ impl Session {
         if same && target == self.state.target && show.database.is_none() {
             return self.planned(sql, lexed, class, way).await;
         }
-        let shard = self.shard_of(&target)?;
+        let shard = self.shard_asked(&keyspace.name).await?;
         let database = shard.database.to_string();
         let statement = rendered(lexed, show, &database, self.state.sql_mode);
         let (mut columns, rows) = self.small_result(&shard.id, statement.as_bytes()).await?;
@@ -307,7 +307,7 @@ impl Session {
         show: &Show,
         way: Way<'_>,
     ) -> Result<(), SessionError> {
-        let shard = self.any_shard()?;
+        let shard = self.any_shard().await?;
         let (columns, rows) = self.small_result(&shard, lexed.src()).await?;
         let version = self.view.options.server_version.clone();
         let own = |name: &str| -> Option<String> {
@@ -328,8 +328,11 @@ impl Session {
         shard: &ShardId,
         sql: &[u8],
     ) -> Result<(Vec<ColumnDef>, Vec<Bytes>), SessionError> {
-        let mut lease = self.borrow(shard).await?;
-        let result = self.ask(shard, lease.conn.result(sql, MAX_ROWS + 1)).await;
+        let deadline = self.deadline();
+        let mut lease = self.borrow(shard, deadline).await?;
+        let result = self
+            .ask(shard, deadline, lease.conn.result(sql, MAX_ROWS + 1))
+            .await;
         self.give_back(lease);
         let (columns, rows) = result?;
         if rows.len() > MAX_ROWS {
@@ -362,21 +365,6 @@ impl Session {
         Ok(())
     }
 
-    fn shard_of(&self, target: &Target) -> Result<crate::plan::Shard, SessionError> {
-        let name = target
-            .keyspace
-            .as_ref()
-            .ok_or(crate::plan::PlanError::NoKeyspace)?;
-        let unknown = || SessionError::UnknownDatabase(name.to_string());
-        let keyspace = self.view.catalog.keyspace(name.as_str()).ok_or_else(unknown)?;
-        let index = target
-            .shard
-            .as_ref()
-            .and_then(|s| keyspace.shard_index(s))
-            .unwrap_or(0);
-        keyspace.shards.get(index).cloned().ok_or_else(unknown)
-    }
-
     /// The columns of a table, for `COM_FIELD_LIST`.
     pub(super) async fn columns_of(
         &mut self,
@@ -384,9 +372,15 @@ impl Session {
         wildcard: &Bytes,
     ) -> Result<Vec<ColumnDef>, SessionError> {
         let target = self.state.target.clone();
-        let shard = self.shard_of(&target)?;
-        let mut lease = self.borrow(&shard.id).await?;
-        let columns = self.ask(&shard.id, lease.conn.field_list(table, wildcard)).await;
+        let name = target
+            .keyspace
+            .as_ref()
+            .ok_or(crate::plan::PlanError::NoKeyspace)?;
+        let shard = self.shard_asked(name).await?;
+        let deadline = self.deadline();
+        let mut lease = self.borrow(&shard.id, deadline).await?;
+        let asking = lease.conn.field_list(table, wildcard);
+        let columns = self.ask(&shard.id, deadline, asking).await;
         self.give_back(lease);
         let columns = columns?;
         let keyspace = target.keyspace.map(|k| k.to_string()).unwrap_or_default();

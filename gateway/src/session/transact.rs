@@ -22,7 +22,7 @@ impl Session {
         }
         characteristics.consistent_snapshot = options.consistent_snapshot;
         if options.consistent_snapshot {
-            let shard = self.only_shard()?;
+            let shard = self.only_shard().await?;
             self.state.transaction.begin(characteristics);
             // The snapshot is promised for this moment, so the shard is opened now.
             let opened = self.touch(&shard).await;
