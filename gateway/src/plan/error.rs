@@ -144,6 +144,15 @@ pub enum PlanError {
         /// The shard's name, or what no shard holds.
         shard: String,
     },
+    /// SG2017: a database of the servers' own, which is not the gateway's to give.
+    #[error("Access denied to database '{0}' through the gateway; nothing was executed")]
+    DatabaseDenied(String),
+    /// SG2018: files of a tablet's machine.
+    #[error(
+        "{0} would reach files of a tablet's machine with the gateway's own rights and is not supported; \
+         send the data through the client; nothing was executed"
+    )]
+    Files(&'static str),
 }
 
 impl GatewayError for PlanError {
@@ -165,6 +174,8 @@ impl GatewayError for PlanError {
             Self::Arguments(_) => "SG2014",
             Self::NotOneShard { .. } => "SG2015",
             Self::NoSuchShard { .. } => "SG2016",
+            Self::DatabaseDenied(_) => "SG2017",
+            Self::Files(_) => "SG2018",
         })
     }
 
@@ -176,14 +187,16 @@ impl GatewayError for PlanError {
             | Self::ChangesShardingColumn { .. }
             | Self::AutoIncrement { .. }
             | Self::ShardingExpression { .. }
-            | Self::NotOneShard { .. } => ErrorKind::Unsupported,
+            | Self::NotOneShard { .. }
+            | Self::Files(_) => ErrorKind::Unsupported,
             Self::UnknownTable { .. }
             | Self::UnknownKeyspace(_)
             | Self::NoKeyspace
             | Self::MissingShardingColumn { .. }
             | Self::Placement { .. }
             | Self::ColumnCount { .. }
-            | Self::Arguments(_) => ErrorKind::Invalid,
+            | Self::Arguments(_)
+            | Self::DatabaseDenied(_) => ErrorKind::Invalid,
             Self::UnknownColumns { .. } | Self::NoSuchShard { .. } => ErrorKind::Unavailable,
         }
     }
@@ -197,6 +210,7 @@ impl GatewayError for PlanError {
         match self {
             Self::UnknownTable { .. } => (1146, *b"42S02"),
             Self::UnknownKeyspace(_) => (1049, *b"42000"),
+            Self::DatabaseDenied(_) => (1044, *b"42000"),
             Self::NoKeyspace => (1046, *b"3D000"),
             Self::ColumnCount { .. } => (1136, *b"21S01"),
             Self::Arguments(_) => (1210, *b"HY000"),
@@ -210,7 +224,8 @@ impl GatewayError for PlanError {
             | Self::ShardingExpression { .. }
             | Self::UnknownColumns { .. }
             | Self::NotOneShard { .. }
-            | Self::NoSuchShard { .. } => crate::base::error::default_errno(self.kind()),
+            | Self::NoSuchShard { .. }
+            | Self::Files(_) => crate::base::error::default_errno(self.kind()),
         }
     }
 }

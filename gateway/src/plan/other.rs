@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use shardgate_sql::{DdlObject, Keyword as K, TokenKind};
+use shardgate_sql::{DdlObject, Keyword as K, TokenKind, classify};
 
 use super::catalog::Keyspace;
 use super::error::PlanError;
 use super::planner::{Plan, Planner, Route, Why};
+use super::reach::tables_within_reach;
 use super::rewrite::{Rewrite, passes_untouched, renames};
 use super::splice::Edits;
 use super::tables::is_system;
@@ -93,6 +94,8 @@ impl Planner<'_, '_> {
         let Some(shard) = self.given(keyspace)? else {
             return Err(Self::not_understood(keyspace, why));
         };
+        let kind = classify(self.statement.lexed).kind;
+        tables_within_reach(self.statement.lexed, kind, self.input.catalog)?;
         let is_keyspace = |name: &str| self.input.catalog.keyspace(name).is_some() && !is_system(name);
         passes_untouched(self.statement, is_keyspace, keyspace).map_err(|_| {
             Self::not_understood(keyspace, "a qualified name in a statement that is not understood")

@@ -16,7 +16,7 @@ use super::scope::{self, select_scopes};
 use super::select::{self, BY_SHARDING_COLUMN, Refusal, SelectShape};
 use super::splice::Edits;
 use super::statement::Statement;
-use super::tables::{Named, Names, Query};
+use super::tables::{FactorKind, Named, Names, Query, is_system};
 use super::write::{self, WriteScope};
 use crate::base::{KeyspaceName, ShardName};
 use crate::route::StatementClass;
@@ -277,6 +277,13 @@ impl Planner<'_, '_> {
             Err(why) => return self.untouched(class, why),
         };
         let names = self.names(&queries, &[])?;
+        let own = queries.first().map_or(&[][..], |q| &q.from.factors);
+        if let Some(factor) = own
+            .iter()
+            .find(|f| names.kind(self.statement, f) == FactorKind::System)
+        {
+            return Err(self.denied(factor.qualifier));
+        }
         let Some(keyspace) = names.keyspace.clone() else {
             return self.untouched(class, "it names no table");
         };
@@ -334,6 +341,10 @@ impl Planner<'_, '_> {
             Err(why) => return self.untouched(class, why),
         };
         let names = self.names(&queries, std::slice::from_ref(&parts.table))?;
+        let target = parts.table.qualifier.and_then(|at| self.statement.name(at));
+        if target.is_some_and(|name| is_system(&name)) {
+            return Err(self.denied(parts.table.qualifier));
+        }
         let Some(keyspace) = names.keyspace.clone() else {
             return self.untouched(class, "it names no table");
         };
@@ -393,6 +404,12 @@ impl Planner<'_, '_> {
         self.moments_are_plain()?;
         let values = parts.table.end..self.statement.all().end;
         select::odd_calls(self.statement, queries, values)
+    }
+
+    /// The error for a database of the servers' own that a statement would write to.
+    fn denied(&self, qualifier: Option<usize>) -> PlanError {
+        let name = qualifier.and_then(|at| self.statement.name(at));
+        PlanError::DatabaseDenied(name.unwrap_or_default())
     }
 
     pub(super) fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {

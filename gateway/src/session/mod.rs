@@ -14,6 +14,7 @@ mod planned;
 mod prepare;
 mod prepared;
 mod query;
+mod reach;
 pub mod registry;
 mod schemata;
 mod schemata_names;

@@ -44,7 +44,9 @@ impl Session {
         if params > MAX_PARAMS {
             return Err(SessionError::TooManyParams(MAX_PARAMS));
         }
-        let described = if is_local(classify(&lexed).kind) {
+        let class = classify(&lexed);
+        self.check_reach(&lexed, &class)?;
+        let described = if is_local(class.kind) {
             Described {
                 params: Vec::new(),
                 columns: Vec::new(),

@@ -1,7 +1,7 @@
 //! `COM_QUERY`: one text, one or more statements.
 
 use bytes::Bytes;
-use shardgate_sql::{AdminKind, Classified, Keyword, Lexed, StatementKind, classify, lex, split_statements};
+use shardgate_sql::{Classified, Lexed, StatementKind, classify, lex, split_statements};
 
 use super::transact::name_at;
 use super::{More, Session, SessionEnd, SessionError, pending_kill};
@@ -96,6 +96,7 @@ impl Session {
     ) -> Result<After, SessionError> {
         use StatementKind as S;
         let more = way.more;
+        self.check_reach(lexed, class)?;
         match class.kind {
             S::Empty => return Err(SessionError::EmptyQuery),
             S::Begin(options) => self.begin(options, more).await?,
@@ -121,50 +122,6 @@ impl Session {
             } => {
                 self.explain(sql, lexed, statement, way)?;
             }
-            S::Xa => {
-                let hint =
-                    "use BEGIN and COMMIT; a transaction over several shards commits shard after shard";
-                return Err(SessionError::Unsupported { what: "XA", hint });
-            }
-            S::Account => {
-                let hint = "create users on the tablets and in the gateway's configuration";
-                return Err(SessionError::Unsupported {
-                    what: "account management through the gateway",
-                    hint,
-                });
-            }
-            // A server would not know the word either; it says so in this way.
-            S::Other if lexed.first_keyword().is_none() => {
-                return Err(SessionError::Syntax(format!("near '{}'", near(lexed))));
-            }
-            S::Other if lexed.is_keyword(0, Keyword::Get) => {
-                let hint = "use SHOW WARNINGS";
-                return Err(SessionError::Unsupported {
-                    what: "GET DIAGNOSTICS",
-                    hint,
-                });
-            }
-            S::Admin(kind) if holds_a_server(lexed, kind) => {
-                let hint = "run it on the tablet itself";
-                return Err(SessionError::Unsupported {
-                    what: "a statement that holds or steers one server",
-                    hint,
-                });
-            }
-            S::LockTables if !self.state.autocommit => {
-                let hint = "SET autocommit = 1 first, or lock rows with SELECT ... FOR UPDATE";
-                return Err(SessionError::Unsupported {
-                    what: "LOCK TABLES with autocommit off",
-                    hint,
-                });
-            }
-            S::SetStatement => {
-                let hint = "SET the variable for the session, run the statement, and SET it back";
-                return Err(SessionError::Unsupported {
-                    what: "SET STATEMENT ... FOR",
-                    hint,
-                });
-            }
             S::Select
             | S::Insert
             | S::Replace
@@ -184,6 +141,9 @@ impl Session {
             | S::Admin(_)
             | S::Load
             | S::Handler
+            | S::Xa
+            | S::Account
+            | S::SetStatement
             | S::Other => self.planned(sql, lexed, class, way).await?,
         }
         Ok(After::GoOn)
@@ -207,30 +167,6 @@ impl Session {
         };
         self.kill(kill.id, what, more)
     }
-}
-
-/// Whether a statement locks a whole server, or steers it: nothing for one tablet of many.
-fn holds_a_server(lexed: &Lexed<'_>, kind: AdminKind) -> bool {
-    let has = |word| (0..lexed.len()).any(|at| lexed.is_word(at, word));
-    match kind {
-        AdminKind::Server => true,
-        AdminKind::Flush => has("lock") || has("export"),
-        AdminKind::Analyze
-        | AdminKind::Optimize
-        | AdminKind::Check
-        | AdminKind::Checksum
-        | AdminKind::Repair
-        | AdminKind::CacheIndex
-        | AdminKind::Help => false,
-    }
-}
-
-/// The beginning of a statement, as the servers quote it in a syntax error.
-fn near(lexed: &Lexed<'_>) -> String {
-    String::from_utf8_lossy(&lexed.src()[lexed.span(0..lexed.len())])
-        .chars()
-        .take(80)
-        .collect()
 }
 
 /// How a statement came and what follows it.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{SessionError, View};
 use crate::base::{KeyspaceName, Role, ShardName};
+use crate::plan::{PlanError, database_within_reach};
 
 /// A session's target, as `USE keyspace:shard@role` sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,6 +71,11 @@ impl Target {
     /// Whether keyspace and shard exist.
     pub fn check(&self, view: &View) -> Result<(), SessionError> {
         let Some(name) = &self.keyspace else { return Ok(()) };
+        if let Err(denied @ PlanError::DatabaseDenied(_)) =
+            database_within_reach(name.as_str(), &view.catalog)
+        {
+            return Err(denied.into());
+        }
         if is_virtual(name.as_str()) && self.shard.is_none() {
             return Ok(());
         }

@@ -13,6 +13,7 @@ mod introspection;
 mod lifecycle;
 mod order;
 mod prepared;
+mod reach;
 mod schemata;
 mod serve;
 mod sessions;

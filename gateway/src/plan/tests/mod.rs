@@ -145,7 +145,7 @@ fn unsharded(name: &str, database: &str) -> Keyspace {
     keyspace(name, None, vec![shard(name, "-", None, database)])
 }
 
-fn catalog() -> Catalog {
+pub(super) fn catalog() -> Catalog {
     Catalog::new(
         1,
         [
