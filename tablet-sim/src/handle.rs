@@ -13,7 +13,7 @@ use crate::engine::session::{Session, Sink};
 use crate::engine::types::ColumnMeta;
 use crate::error::{SqlError, SqlResult};
 use crate::faults::Faults;
-use crate::repl::Applier;
+use crate::repl::{Applier, Lag, Source};
 use crate::server;
 use crate::tablet::{Identity, Tablet};
 
@@ -81,7 +81,13 @@ struct Inner {
     stop: CancellationToken,
     server: Mutex<Option<JoinHandle<()>>>,
     local: tokio::sync::Mutex<Option<Box<Session>>>,
-    applier: Mutex<Option<JoinHandle<()>>>,
+    follower: Mutex<Option<Follower>>,
+}
+
+/// The task that follows another tablet, and what stops it.
+struct Follower {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
 }
 
 impl Drop for Inner {
@@ -122,9 +128,9 @@ impl SimTablet {
             seed: options.seed,
             version: options.server_version.clone(),
             port: addr.port(),
+            read_only: options.read_only,
         };
         let tablet = Tablet::new(identity, &options.databases)?;
-        tablet.set_read_only(options.read_only);
         let stop = CancellationToken::new();
         let server = tokio::spawn(server::run(
             Arc::clone(&tablet),
@@ -138,7 +144,7 @@ impl SimTablet {
             stop,
             server: Mutex::new(Some(server)),
             local: tokio::sync::Mutex::new(None),
-            applier: Mutex::new(None),
+            follower: Mutex::new(None),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -157,9 +163,15 @@ impl SimTablet {
         self.inner.tablet.alias()
     }
 
+    /// Its `@@server_id`.
+    #[must_use]
+    pub fn server_id(&self) -> u32 {
+        self.inner.tablet.origin().server_id
+    }
+
     /// Its faults.
     #[must_use]
-    pub fn faults(&self) -> &Faults {
+    pub fn faults(&self) -> &Arc<Faults> {
         &self.inner.tablet.faults
     }
 
@@ -169,9 +181,48 @@ impl SimTablet {
         self.inner.tablet.connections()
     }
 
-    /// Makes it refuse writes with 1290, or take them.
+    /// Makes it refuse writes with 1290, or take them. Once this returns with `on` nothing is committed any more: a
+    /// transaction that has written is answered 1290 at its COMMIT and rolled back. A restart forgets it.
     pub fn set_read_only(&self, on: bool) {
         self.inner.tablet.set_read_only(on);
+    }
+
+    /// Whether it refuses writes.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.inner.tablet.is_read_only()
+    }
+
+    /// The end of its log, as `MariaDB` writes a GTID: `0-1-42`; empty if nothing was committed.
+    #[must_use]
+    pub fn gtid(&self) -> String {
+        self.inner.tablet.replication_log().end().gtid()
+    }
+
+    /// Kills its process, as SIGKILL would: connections close without a word, transactions are lost, what was
+    /// committed stays. Returns when nobody can reach it any more. Faults stay set.
+    pub async fn kill(&self) {
+        self.inner.tablet.die();
+        let mut listening = self.inner.tablet.listening();
+        // An error is a tablet that is gone, too.
+        let _ = listening.wait_for(|listening| !listening).await;
+        *self.inner.local.lock().await = None;
+    }
+
+    /// Starts a killed process again, at the same address and as it was configured: read-only set at run time is lost.
+    pub async fn restart(&self) {
+        self.inner.tablet.start_again();
+        let refusing = self.faults().refusing();
+        let mut listening = self.inner.tablet.listening();
+        if !*refusing.borrow() {
+            let _ = listening.wait_for(|listening| *listening).await;
+        }
+    }
+
+    /// Whether it was killed.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.inner.tablet.is_down()
     }
 
     pub(crate) fn tablet(&self) -> &Arc<Tablet> {
@@ -215,11 +266,16 @@ impl SimTablet {
         Ok(ran.1?)
     }
 
-    /// Makes this tablet follow another's log, from its beginning.
-    pub(crate) fn follow(&self, primary: &Self, lag: Duration) -> Result<(), SimError> {
-        let server_id = primary.tablet().globals().text("server_id").to_owned();
-        let source = format!("{}#{server_id}", primary.addr());
-        let applier = Applier::new(primary.tablet().replication_log(), source, lag);
+    /// Makes this tablet follow another's log, from the end of its own. It follows nobody else any more.
+    pub(crate) async fn follow(&self, primary: &Self, lag: Duration) -> Result<(), SimError> {
+        self.unfollow().await;
+        let source = Source {
+            log: primary.tablet().replication_log(),
+            addr: primary.addr(),
+            origin: primary.tablet().origin(),
+            down: primary.tablet().down(),
+        };
+        let applier = Applier::new(source, self.tablet().replication_log(), lag);
         let id = self.tablet().next_id();
         let session = Box::new(Session::open(
             Arc::clone(self.tablet()),
@@ -227,38 +283,59 @@ impl SimTablet {
             "system user@".to_owned(),
         )?);
         self.tablet().set_applier(Some(Arc::clone(&applier)));
-        let run = Arc::clone(&applier).run(Arc::clone(self.tablet()), session);
+        let stop = self.inner.stop.child_token();
+        let run = Arc::clone(&applier).run(Arc::clone(self.tablet()), session, stop.clone());
         let mut faults = self.tablet().faults.lag();
+        let stopped = stop.clone();
         let follow_faults = async move {
             // A fault's lag stands in for the configured one while it is set.
-            let configured = applier.lag();
-            while faults.changed().await.is_ok() {
-                applier.set_lag(faults.borrow_and_update().unwrap_or(configured));
+            loop {
+                let fault = *faults.borrow_and_update();
+                let configured = Lag {
+                    delay: applier.configured(),
+                    rate: None,
+                };
+                applier.set_lag(fault.unwrap_or(configured));
+                if faults.changed().await.is_err() {
+                    return;
+                }
             }
         };
-        let stop = self.inner.stop.clone();
         let task = tokio::spawn(async move {
-            tokio::select! {
-                () = run => {}
-                () = follow_faults => {}
-                () = stop.cancelled() => {}
-            }
+            // The applier itself decides when it can stop; the faults' task has nothing to lose.
+            tokio::join!(run, stopped.run_until_cancelled(follow_faults));
         });
-        *self.inner.applier.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *self.follower() = Some(Follower { stop, task });
         Ok(())
+    }
+
+    fn follower(&self) -> std::sync::MutexGuard<'_, Option<Follower>> {
+        self.inner.follower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes this tablet follow nobody. Returns when nothing of the other's log is applied any more.
+    pub(crate) async fn unfollow(&self) {
+        let follower = self.follower().take();
+        if let Some(Follower { stop, task }) = follower {
+            stop.cancel();
+            // An applier that panicked is as stopped as one that ended.
+            let _ = task.await;
+        }
+        self.tablet().set_applier(None);
     }
 
     /// Sets a replica's lag.
     pub(crate) fn set_lag(&self, lag: Duration) {
         if let Some(applier) = self.tablet().applier() {
-            applier.set_lag(lag);
+            applier.configure(lag);
         }
     }
 
-    /// Waits until a replica has applied all that its primary has logged by now.
-    pub(crate) async fn caught_up(&self) {
-        if let Some(applier) = self.tablet().applier() {
-            applier.caught_up().await;
+    /// Waits until a replica has applied all that its primary has logged by now. `false`: it has stopped before.
+    pub(crate) async fn caught_up(&self) -> bool {
+        match self.tablet().applier() {
+            Some(applier) => applier.caught_up().await,
+            None => true,
         }
     }
 
@@ -275,14 +352,10 @@ impl SimTablet {
             // A server that panicked is as stopped as one that ended.
             let _ = server.await;
         }
-        let applier = self
-            .inner
-            .applier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(applier) = applier {
-            let _ = applier.await;
+        let follower = self.follower().take();
+        if let Some(Follower { stop, task }) = follower {
+            stop.cancel();
+            let _ = task.await;
         }
     }
 }

@@ -37,7 +37,13 @@ mod rng;
 mod server;
 mod tablet;
 
-pub use cluster::{ClusterOptions, ShardOptions, SimCluster, SimShard};
+pub use cluster::{
+    ClusterOptions, Loss, Reparent, ReparentError, ReparentEvent, ReparentKind, ReparentReport, ShardOptions,
+    SimCluster, SimShard, shard_router,
+};
 pub use error::SqlError;
-pub use faults::{FaultKind, FaultSpec, FaultStatus, Faults, InvalidFault, faults_router};
+pub use faults::{
+    Clear, FaultKind, FaultPanel, FaultSpec, FaultStatus, Faults, InvalidFault, InvalidTimeline, StepStatus,
+    Timeline, TimelineStatus, TimelineStep, faults_router, timeline_router,
+};
 pub use handle::{LocalRows, SimError, SimOptions, SimTablet};

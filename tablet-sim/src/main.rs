@@ -1,11 +1,14 @@
-//! A simulated tablet as a process: it prints where it listens and runs until Ctrl-C or SIGTERM.
+//! A simulated tablet as a process, or a shard of them: it prints where it listens and runs until Ctrl-C or SIGTERM.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use axum::Router;
 use clap::Parser;
-use shardgate_tablet_sim::{SimOptions, SimTablet, faults_router};
+use shardgate_tablet_sim::{
+    ShardOptions, SimOptions, SimShard, SimTablet, faults_router, shard_router, timeline_router,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -17,7 +20,7 @@ struct Args {
     /// Where it speaks MySQL; port 0 picks one.
     #[arg(long, default_value = "127.0.0.1:0")]
     mysql_addr: String,
-    /// Where its faults are set by HTTP (GET, PUT, DELETE /faults); port 0 picks one.
+    /// Where its faults are set by HTTP (GET, PUT, DELETE /faults and /timeline, and /shard); port 0 picks one.
     #[arg(long, default_value = "127.0.0.1:0")]
     admin_addr: String,
     /// The seed of all its chances.
@@ -32,9 +35,18 @@ struct Args {
     /// A file of statements to run before it listens to clients.
     #[arg(long)]
     init: Option<PathBuf>,
-    /// Its name.
+    /// Its name. With replicas the name of the shard: its tablets are called <ALIAS>-primary, <ALIAS>-replica-1, ...
     #[arg(long, default_value = "sim")]
     alias: String,
+    /// Tablets that follow it, read-only; /shard then tells who is what, and POST /shard/reparent changes that.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=100))]
+    replicas: u16,
+    /// How old a change is when the replicas apply it, in milliseconds.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
+    lag_ms: u64,
+    /// Whether it begins read-only, and is so again after a restart.
+    #[arg(long)]
+    read_only: bool,
     /// Its `VERSION()`, also in the greeting.
     #[arg(long)]
     server_version: Option<String>,
@@ -69,7 +81,19 @@ async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(version) = args.server_version {
         options.server_version = version;
     }
-    let tablet = SimTablet::start(options).await?;
+    options.read_only = args.read_only;
+    let shard = if args.replicas > 0 {
+        let shard = ShardOptions {
+            name: options.alias.clone(),
+            replicas: usize::from(args.replicas),
+            lag: Duration::from_millis(args.lag_ms),
+            primary: options,
+        };
+        SimShard::start(shard).await?
+    } else {
+        SimShard::single(SimTablet::start(options).await?)
+    };
+    let tablet = shard.primary();
     if let Some(file) = args.init {
         let text = tokio::fs::read_to_string(&file)
             .await
@@ -83,16 +107,23 @@ async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
             .await
             .map_err(|e| format!("{}: {e}", file.display()))?;
     }
+    shard.caught_up().await;
     let admin = tokio::net::TcpListener::bind(&args.admin_addr)
         .await
         .map_err(|e| format!("cannot listen on {}: {e}", args.admin_addr))?;
     println!("mysql {}", tablet.addr());
     println!("admin http://{}/faults", admin.local_addr()?);
-    let router = Router::new().nest("/faults", faults_router(tablet.clone()));
+    for replica in shard.replicas() {
+        println!("replica {} {}", replica.alias(), replica.addr());
+    }
+    let router = Router::new()
+        .nest("/faults", faults_router(tablet.clone()))
+        .nest("/timeline", timeline_router(tablet.clone()))
+        .nest("/shard", shard_router(&shard));
     axum::serve(admin, router)
         .with_graceful_shutdown(stopped())
         .await?;
-    tablet.shutdown().await;
+    shard.shutdown().await;
     Ok(())
 }
 

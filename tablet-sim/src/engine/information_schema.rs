@@ -69,7 +69,10 @@ impl Session {
             ("character_sets", character_sets()),
             ("collations", collations()),
             ("global_variables", variables(&self.tablet.globals())),
-            ("session_variables", variables(&self.vars)),
+            (
+                "session_variables",
+                variables(&self.vars.over(&self.tablet.globals())),
+            ),
             (
                 "views",
                 Listing::new(&["TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "VIEW_DEFINITION"]),

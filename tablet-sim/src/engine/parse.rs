@@ -77,6 +77,35 @@ impl Parsed {
         Ok(Some((names, Self::new(&rest, self.options)?)))
     }
 
+    /// `SET GLOBAL x = 1` as `SET @@GLOBAL.x = 1`, which the parser knows; `None` if no scope is said by a word.
+    pub(crate) fn with_scopes(&self) -> SqlResult<Option<Self>> {
+        let mut out = Vec::with_capacity(self.text.len() + 8);
+        let (mut from, mut depth) = (0, 0u32);
+        for (at, pair) in self.words.windows(2).enumerate() {
+            let [word, next] = pair else { continue };
+            match word.kind {
+                TokenKind::LParen => depth += 1,
+                TokenKind::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let before = at.checked_sub(1).and_then(|n| self.words.get(n));
+            let begins = at == 1 || depth == 0 && before.is_some_and(|w| w.kind == TokenKind::Comma);
+            let scope = ["GLOBAL", "SESSION", "LOCAL"].iter().any(|s| word.is(s));
+            if begins && scope && next.kind.is_name() {
+                out.extend_from_slice(&self.text[from..word.start]);
+                out.extend_from_slice(b"@@");
+                out.extend_from_slice(word.text.as_bytes());
+                out.push(b'.');
+                from = next.start;
+            }
+        }
+        if from == 0 {
+            return Ok(None);
+        }
+        out.extend_from_slice(&self.text[from..]);
+        Self::new(&out, self.options).map(Some)
+    }
+
     /// The text with each `?` replaced by a literal; there must be as many.
     pub(crate) fn filled(&self, literals: &[String]) -> SqlResult<Self> {
         if self.placeholders != literals.len() {

@@ -28,6 +28,9 @@ impl Session {
             self.set(&names)?;
             return self.set(&rest);
         }
+        if let Some(scoped) = parsed.with_scopes()? {
+            return self.set(&scoped);
+        }
         let Statement::Set(set) = parsed.tree()? else {
             return Err(SqlError::unsupported(parsed.shown()));
         };
@@ -145,7 +148,7 @@ impl Session {
     }
 
     fn set_variable(&mut self, scope: Scope, name: &str, value: Option<&str>) -> SqlResult<()> {
-        let global_only = matches!(name, "read_only" | "server_id" | "max_connections");
+        let global_only = vars::is_global_only(name);
         if scope == Scope::Global {
             return self.tablet.set_global(name, value);
         }

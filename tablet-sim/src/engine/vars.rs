@@ -40,6 +40,7 @@ const KNOWN: &[(&str, Kind, &str)] = &[
     ("group_concat_max_len", Kind::Int, "1048576"),
     ("gtid_binlog_pos", Kind::Fixed, ""),
     ("gtid_current_pos", Kind::Fixed, ""),
+    ("gtid_executed", Kind::Fixed, ""),
     ("gtid_slave_pos", Kind::Fixed, ""),
     ("have_ssl", Kind::Fixed, "DISABLED"),
     ("hostname", Kind::Fixed, "localhost"),
@@ -67,6 +68,7 @@ const KNOWN: &[(&str, Kind, &str)] = &[
     ("query_cache_type", Kind::Fixed, "OFF"),
     ("read_only", Kind::Bool, "0"),
     ("server_id", Kind::Int, "1"),
+    ("server_uid", Kind::Fixed, ""),
     ("server_uuid", Kind::Fixed, ""),
     ("session_track_schema", Kind::Bool, "1"),
     ("session_track_state_change", Kind::Bool, "0"),
@@ -85,6 +87,7 @@ const KNOWN: &[(&str, Kind, &str)] = &[
     ("sql_safe_updates", Kind::Bool, "0"),
     ("sql_select_limit", Kind::Int, "18446744073709551615"),
     ("sql_warnings", Kind::Bool, "0"),
+    ("super_read_only", Kind::Bool, "0"),
     ("system_time_zone", Kind::Fixed, "UTC"),
     ("time_zone", Kind::Text, "+00:00"),
     ("timestamp", Kind::Real, "0"),
@@ -101,6 +104,32 @@ const KNOWN: &[(&str, Kind, &str)] = &[
     ("warning_count", Kind::Fixed, "0"),
 ];
 
+/// What only `MySQL` has, and what only `MariaDB` has: a tablet shows what its version would.
+const MYSQL_ONLY: &[&str] = &["gtid_executed", "server_uuid", "super_read_only"];
+const MARIADB_ONLY: &[&str] = &[
+    "gtid_binlog_pos",
+    "gtid_current_pos",
+    "gtid_slave_pos",
+    "server_uid",
+];
+
+/// What sessions have no value of their own for: the tablet's as it is now.
+const GLOBAL_ONLY: &[&str] = &[
+    "gtid_binlog_pos",
+    "gtid_current_pos",
+    "gtid_executed",
+    "gtid_slave_pos",
+    "max_connections",
+    "read_only",
+    "server_id",
+    "super_read_only",
+];
+
+/// Whether sessions have no value of their own for it.
+pub(crate) fn is_global_only(name: &str) -> bool {
+    GLOBAL_ONLY.iter().any(|n| n.eq_ignore_ascii_case(name))
+}
+
 /// The variables of a session or, as the defaults of new sessions, of the tablet.
 #[derive(Clone, Debug)]
 pub(crate) struct Variables(BTreeMap<&'static str, String>);
@@ -112,6 +141,7 @@ pub(crate) struct Seeds<'a> {
     pub(crate) server_id: u32,
     pub(crate) port: u16,
     pub(crate) uuid: String,
+    pub(crate) hostname: &'a str,
 }
 
 fn known(name: &str) -> Option<(&'static str, Kind)> {
@@ -131,6 +161,16 @@ impl Variables {
         all.insert("server_id", seeds.server_id.to_string());
         all.insert("port", seeds.port.to_string());
         all.insert("server_uuid", seeds.uuid.clone());
+        all.insert("server_uid", seeds.uuid.clone());
+        all.insert("hostname", seeds.hostname.to_owned());
+        let foreign = if seeds.version.contains("MariaDB") {
+            MYSQL_ONLY
+        } else {
+            MARIADB_ONLY
+        };
+        for name in foreign {
+            all.remove(name);
+        }
         Self(all)
     }
 
@@ -147,14 +187,31 @@ impl Variables {
         self.text(name).parse().unwrap_or(0.0)
     }
 
-    /// Overwrites without a check: for what the tablet itself reports.
+    /// Overwrites without a check: for what the tablet itself reports. What its version does not have stays away.
     pub(crate) fn put(&mut self, name: &'static str, value: impl Into<String>) {
-        self.0.insert(name, value.into());
+        if let Some(slot) = self.0.get_mut(name) {
+            *slot = value.into();
+        }
+    }
+
+    /// A session's variables, with the tablet's in place of those that sessions have no value of their own for.
+    pub(crate) fn over(&self, globals: &Self) -> Self {
+        let mut out = self.clone();
+        for name in GLOBAL_ONLY {
+            out.put(name, globals.text(name));
+        }
+        out
+    }
+
+    fn known(&self, name: &str) -> SqlResult<(&'static str, Kind)> {
+        known(name)
+            .filter(|(name, _)| self.0.contains_key(name))
+            .ok_or_else(|| SqlError::unknown_variable(name))
     }
 
     /// The value as `SELECT @@name` gives it.
     pub(crate) fn get(&self, name: &str) -> SqlResult<(Value, Ty)> {
-        let (name, kind) = known(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+        let (name, kind) = self.known(name)?;
         let text = self.text(name);
         let number = matches!(
             name,
@@ -193,7 +250,8 @@ impl Variables {
 
     /// The value as SHOW VARIABLES prints it.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        KNOWN.iter().map(|(name, kind, _)| {
+        let here = KNOWN.iter().filter(|(name, ..)| self.0.contains_key(name));
+        here.map(|(name, kind, _)| {
             let text = self.text(name);
             let shown = match kind {
                 Kind::Bool => (if text == "1" { "ON" } else { "OFF" }).to_owned(),
@@ -206,7 +264,7 @@ impl Variables {
 
     /// Sets a variable; `None` means its default, taken from `defaults`.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, defaults: &Self) -> SqlResult<()> {
-        let (name, kind) = known(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+        let (name, kind) = self.known(name)?;
         let Some(value) = value else {
             self.0.insert(name, defaults.text(name).to_owned());
             return Ok(());

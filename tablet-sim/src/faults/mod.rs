@@ -6,6 +6,8 @@
 
 mod http;
 mod rule;
+mod spec;
+mod timeline;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,12 +15,15 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
-pub use http::faults_router;
-pub use rule::{FaultKind, FaultSpec, InvalidFault};
+pub use http::{FaultPanel, faults_router, timeline_router};
+pub use spec::{FaultKind, FaultSpec, InvalidFault};
+pub use timeline::{Clear, InvalidTimeline, StepStatus, Timeline, TimelineStatus, TimelineStep};
 
 use crate::error::SqlError;
+use crate::repl::Lag;
 use crate::rng::Rng;
 use rule::{Effect, Rule};
+use timeline::Playing;
 
 /// What one statement meets, all faults taken together.
 #[allow(clippy::struct_excessive_bools)] // independent facts, each asked for alone
@@ -50,7 +55,20 @@ pub struct Faults {
     rules: RwLock<Vec<Arc<Rule>>>,
     rng: Mutex<Rng>,
     refuse: watch::Sender<bool>,
-    lag: watch::Sender<Option<Duration>>,
+    lag: watch::Sender<Option<Lag>>,
+    seed: u64,
+    layer: Layer,
+    playing: Mutex<Option<Playing>>,
+    runtime: Option<tokio::runtime::Handle>,
+}
+
+/// What the faults lie over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    /// The simulated tablet itself.
+    Tablet,
+    /// The way to a real server, whose replication is its own.
+    Proxy,
 }
 
 /// A fault that is set, and how often it struck.
@@ -64,12 +82,16 @@ pub struct FaultStatus {
 }
 
 impl Faults {
-    pub(crate) fn new(seed: u64) -> Arc<Self> {
+    pub(crate) fn new(seed: u64, layer: Layer) -> Arc<Self> {
         Arc::new(Self {
             rules: RwLock::default(),
             rng: Mutex::new(Rng::new(seed ^ 0xfa17)),
             refuse: watch::channel(false).0,
             lag: watch::channel(None).0,
+            seed,
+            layer,
+            playing: Mutex::default(),
+            runtime: tokio::runtime::Handle::try_current().ok(),
         })
     }
 
@@ -77,7 +99,7 @@ impl Faults {
     pub fn replace(&self, specs: &[FaultSpec]) -> Result<(), InvalidFault> {
         let rules = specs
             .iter()
-            .map(|s| Rule::new(s).map(Arc::new))
+            .map(|s| self.rule(s))
             .collect::<Result<Vec<_>, _>>()?;
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
         self.refresh();
@@ -86,13 +108,33 @@ impl Faults {
 
     /// Adds a fault to those that are set.
     pub fn add(&self, spec: &FaultSpec) -> Result<(), InvalidFault> {
-        let rule = Arc::new(Rule::new(spec)?);
+        let rule = self.rule(spec)?;
         self.rules
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .push(rule);
         self.refresh();
         Ok(())
+    }
+
+    /// A fault that has been checked, not set yet.
+    fn rule(&self, spec: &FaultSpec) -> Result<Arc<Rule>, InvalidFault> {
+        if self.layer == Layer::Proxy && spec.kind == FaultKind::Lag {
+            return Err(InvalidFault {
+                kind: "lag".to_owned(),
+                reason: "a proxy has no say in the replication of the server behind it".to_owned(),
+            });
+        }
+        Rule::new(spec).map(Arc::new)
+    }
+
+    /// Takes the faults of one kind away.
+    pub fn clear_kind(&self, kind: FaultKind) {
+        self.rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|r| r.spec.kind != kind);
+        self.refresh();
     }
 
     /// Takes all faults away. A hanging statement goes on hanging until it is killed.
@@ -134,7 +176,7 @@ impl Faults {
     }
 
     /// The replication lag that a fault asks for, as it changes.
-    pub(crate) fn lag(&self) -> watch::Receiver<Option<Duration>> {
+    pub(crate) fn lag(&self) -> watch::Receiver<Option<Lag>> {
         self.lag.subscribe()
     }
 

@@ -1,171 +1,14 @@
-//! One fault: how it is described, checked, and matched.
+//! One fault that is set: what it does, and which statements it matches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use regex::bytes::{Regex, RegexBuilder};
-use serde::{Deserialize, Serialize};
 
+use super::spec::{FaultKind, FaultSpec, InvalidFault, MAX_MS, kind_name};
 use crate::error::SqlError;
+use crate::repl::{ApplyRate, Lag};
 use crate::rng::Rng;
-
-/// The longest wait a fault may ask for: a day.
-const MAX_MS: u64 = 86_400_000;
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// Statements wait before they run: `ms`, or uniformly `min_ms` to `max_ms`, or with a long tail `median_ms` and
-    /// `p99_ms`.
-    Latency,
-    /// Statements never answer; KILL ends them.
-    Hang,
-    /// Statements fail with `code` (and `sqlstate`, `message`) without running.
-    Error,
-    /// New connections are refused; those that are open stay.
-    Refuse,
-    /// The connection is reset instead of running the statement.
-    Reset,
-    /// Nothing is answered and nothing heard, not even a closed connection or a KILL. Without `statement` or `regex`
-    /// new connections get no greeting either.
-    BlackHole,
-    /// Rows come `ms` apart.
-    SlowRows,
-    /// After `after_rows` rows nothing comes for `ms`; without `ms`, ever.
-    Stall,
-    /// KILL does not reach the statement.
-    IgnoreKill,
-    /// The statement runs, then the connection is reset instead of saying so. For COMMIT and for writes.
-    LoseOk,
-    /// Writes fail with 1290.
-    ReadOnly,
-    /// The replica applies what is at least `ms` old.
-    Lag,
-}
-
-/// A fault, as JSON or in code. A field that its kind has no use for is refused.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FaultSpec {
-    /// What goes wrong.
-    pub kind: FaultKind,
-    /// Milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ms: Option<u64>,
-    /// Milliseconds at least.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_ms: Option<u64>,
-    /// Milliseconds at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ms: Option<u64>,
-    /// Half of the waits are shorter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median_ms: Option<u64>,
-    /// One wait in a hundred is longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_ms: Option<u64>,
-    /// Error number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<u16>,
-    /// Five characters; `HY000` if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sqlstate: Option<String>,
-    /// The error's text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Rows that still come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after_rows: Option<u64>,
-    /// Only statements that contain this text, in any case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub statement: Option<String>,
-    /// Only statements that match this regular expression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub regex: Option<String>,
-    /// The share of matching statements struck, above 0 up to 1; all if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// How many statements are struck before the fault is spent; no end if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub times: Option<u64>,
-}
-
-impl FaultSpec {
-    /// A fault of this kind with nothing else said.
-    #[must_use]
-    pub const fn new(kind: FaultKind) -> Self {
-        Self {
-            kind,
-            ms: None,
-            min_ms: None,
-            max_ms: None,
-            median_ms: None,
-            p99_ms: None,
-            code: None,
-            sqlstate: None,
-            message: None,
-            after_rows: None,
-            statement: None,
-            regex: None,
-            rate: None,
-            times: None,
-        }
-    }
-
-    /// Every statement waits this long.
-    #[must_use]
-    pub fn latency(time: Duration) -> Self {
-        Self {
-            ms: Some(u64::try_from(time.as_millis()).unwrap_or(MAX_MS)),
-            ..Self::new(FaultKind::Latency)
-        }
-    }
-
-    /// Every statement fails with this error number.
-    #[must_use]
-    pub fn error(code: u16) -> Self {
-        Self {
-            code: Some(code),
-            ..Self::new(FaultKind::Error)
-        }
-    }
-
-    /// Only statements that contain this text, in any case.
-    #[must_use]
-    pub fn on(self, text: impl Into<String>) -> Self {
-        Self {
-            statement: Some(text.into()),
-            ..self
-        }
-    }
-
-    /// Only this share of them.
-    #[must_use]
-    pub fn at_rate(self, rate: f64) -> Self {
-        Self {
-            rate: Some(rate),
-            ..self
-        }
-    }
-
-    /// Only that many of them.
-    #[must_use]
-    pub fn times(self, times: u64) -> Self {
-        Self {
-            times: Some(times),
-            ..self
-        }
-    }
-}
-
-/// Why a fault cannot be set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("fault `{kind}`: {reason}")]
-pub struct InvalidFault {
-    kind: String,
-    reason: String,
-}
 
 #[derive(Debug)]
 pub(super) enum Effect {
@@ -181,7 +24,7 @@ pub(super) enum Effect {
     IgnoreKill,
     LoseOk,
     ReadOnly,
-    Lag(Duration),
+    Lag(Lag),
 }
 
 #[derive(Debug)]
@@ -191,13 +34,6 @@ pub(super) struct Rule {
     matcher: Option<Regex>,
     rate: f64,
     struck: AtomicU64,
-}
-
-fn kind_name(kind: FaultKind) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(s)) => s,
-        _ => format!("{kind:?}"),
-    }
 }
 
 impl Rule {
@@ -266,7 +102,8 @@ fn check_fields(spec: &FaultSpec) -> Result<(), String> {
     let allowed: &[&str] = match spec.kind {
         K::Latency => &["ms", "min_ms", "max_ms", "median_ms", "p99_ms"],
         K::Error => &["code", "sqlstate", "message"],
-        K::SlowRows | K::Lag => &["ms"],
+        K::SlowRows => &["ms"],
+        K::Lag => &["ms", "apply_per_s", "reads_per_s"],
         K::Stall => &["ms", "after_rows"],
         K::Hang | K::Refuse | K::Reset | K::BlackHole | K::IgnoreKill | K::LoseOk | K::ReadOnly => &[],
     };
@@ -281,6 +118,8 @@ fn check_fields(spec: &FaultSpec) -> Result<(), String> {
         ("sqlstate", spec.sqlstate.is_some()),
         ("message", spec.message.is_some()),
         ("after_rows", spec.after_rows.is_some()),
+        ("apply_per_s", spec.apply_per_s.is_some()),
+        ("reads_per_s", spec.reads_per_s.is_some()),
     ];
     for (name, given) in given {
         if given && !allowed.contains(&name) {
@@ -360,7 +199,26 @@ fn effect(spec: &FaultSpec) -> Result<Effect, String> {
         K::IgnoreKill => Effect::IgnoreKill,
         K::LoseOk => Effect::LoseOk,
         K::ReadOnly => Effect::ReadOnly,
-        K::Lag => Effect::Lag(needed(spec.ms, "ms")?),
+        K::Lag => Effect::Lag(lag(spec)?),
+    })
+}
+
+fn lag(spec: &FaultSpec) -> Result<Lag, String> {
+    let rate = match (spec.apply_per_s, spec.reads_per_s) {
+        (None, None) => None,
+        (None, Some(_)) => return Err("`reads_per_s` needs `apply_per_s`".to_owned()),
+        (Some(_), Some(0)) => return Err("`reads_per_s` must be at least 1".to_owned()),
+        (Some(idle), full) => Some(ApplyRate {
+            idle: f64::from(idle),
+            full_reads: full.map(f64::from),
+        }),
+    };
+    if spec.ms.is_none() && rate.is_none() {
+        return Err("`ms` is missing, or `apply_per_s`".to_owned());
+    }
+    Ok(Lag {
+        delay: Duration::from_millis(spec.ms.unwrap_or(0)),
+        rate,
     })
 }
 
@@ -398,6 +256,8 @@ mod tests {
             (r#"{"kind":"error"}"#, "`code`"),
             (r#"{"kind":"refuse","statement":"x"}"#, "`statement`"),
             (r#"{"kind":"hang","rate":0.0}"#, "`rate`"),
+            (r#"{"kind":"lag"}"#, "`apply_per_s`"),
+            (r#"{"kind":"lag","ms":1,"reads_per_s":5}"#, "`apply_per_s`"),
             (r#"{"kind":"hang","regex":"("}"#, "regex"),
             (r#"{"kind":"earthquake"}"#, "earthquake"),
         ] {

@@ -1,131 +1,175 @@
-//! A replica's applier: waits for the log, then for the lag, then replays.
+//! A replica's applier: waits for the log, then for what holds it back, then replays.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::{Entry, Log};
+use super::log::Origin;
+use super::{Entry, Lag, Log, Pacer};
 use crate::engine::parse::Parsed;
 use crate::engine::session::{Session, Sink};
 use crate::engine::types::ColumnMeta;
 use crate::error::{SqlError, SqlResult};
 use crate::tablet::Tablet;
 
-/// How far a replica is.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
-    /// The last transaction applied, and where it ends.
-    pub(crate) sequence: u64,
-    pub(crate) position: u64,
-    /// Why it stopped, if it did.
-    pub(crate) error: Option<SqlError>,
+/// Whom a replica follows.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) log: Arc<Log>,
+    pub(crate) addr: SocketAddr,
+    pub(crate) origin: Origin,
+    /// Whether the source has died.
+    pub(crate) down: watch::Receiver<bool>,
 }
 
-/// Follows a primary's log.
+/// Which of a replica's two threads stopped, and why.
+#[derive(Clone, Debug)]
+pub(crate) enum Broken {
+    /// The one that fetches the log.
+    Io(SqlError),
+    /// The one that applies it.
+    Sql(SqlError),
+}
+
+/// Follows another tablet's log, into its own.
 #[derive(Debug)]
 pub(crate) struct Applier {
-    log: Arc<Log>,
-    source: String,
-    lag: watch::Sender<Duration>,
-    progress: Mutex<Progress>,
-    moved: tokio::sync::Notify,
+    pub(crate) source: Source,
+    own: Arc<Log>,
+    configured: Mutex<Duration>,
+    lag: watch::Sender<Lag>,
+    /// The last transaction that was received, if no more will be.
+    last: watch::Sender<Option<u64>>,
+    broken: Mutex<Option<Broken>>,
+    moved: Notify,
 }
 
 impl Applier {
-    pub(crate) fn new(log: Arc<Log>, source: String, lag: Duration) -> Arc<Self> {
+    pub(crate) fn new(source: Source, own: Arc<Log>, lag: Duration) -> Arc<Self> {
+        let configured = Lag {
+            delay: lag,
+            rate: None,
+        };
         Arc::new(Self {
-            log,
             source,
-            lag: watch::channel(lag).0,
-            progress: Mutex::default(),
-            moved: tokio::sync::Notify::new(),
+            own,
+            configured: Mutex::new(lag),
+            lag: watch::channel(configured).0,
+            last: watch::channel(None).0,
+            broken: Mutex::default(),
+            moved: Notify::new(),
         })
     }
 
-    pub(crate) fn set_lag(&self, lag: Duration) {
+    /// The lag as configured, while no fault stands in for it.
+    pub(crate) fn configured(&self) -> Duration {
+        *self.configured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes it; it holds from now on, fault or not.
+    pub(crate) fn configure(&self, delay: Duration) {
+        *self.configured.lock().unwrap_or_else(PoisonError::into_inner) = delay;
+        self.set_lag(Lag { delay, rate: None });
+    }
+
+    pub(crate) fn set_lag(&self, lag: Lag) {
         self.lag.send_replace(lag);
     }
 
-    pub(crate) fn lag(&self) -> Duration {
+    pub(crate) fn lag(&self) -> Lag {
         *self.lag.borrow()
     }
 
-    pub(crate) fn source(&self) -> &str {
-        &self.source
+    /// Why it stopped, if it did.
+    pub(crate) fn broken(&self) -> Option<Broken> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn progress(&self) -> Progress {
-        self.progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn set_progress(&self, f: impl FnOnce(&mut Progress)) {
-        f(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+    fn stop_for(&self, why: Broken) {
+        *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         self.moved.notify_waiters();
     }
 
-    pub(crate) fn log_end(&self) -> (u64, u64) {
-        self.log.end()
+    /// Whether the log is being fetched: yes, or trying to.
+    pub(crate) fn connecting(&self) -> bool {
+        *self.source.down.borrow()
     }
 
     /// Seconds behind the primary: the age of the oldest transaction not applied yet. `None` when replication stopped.
     pub(crate) fn seconds_behind(&self) -> Option<u64> {
-        let progress = self.progress();
-        if progress.error.is_some() {
+        if self.broken().is_some() || self.connecting() {
             return None;
         }
-        match self.log.after(progress.sequence) {
+        match self.source.log.after(self.own.end().sequence) {
             Ok(Some(entry)) => Some(entry.at.elapsed().as_secs()),
             Ok(None) => Some(0),
             Err(()) => None,
         }
     }
 
-    /// Waits until everything in the log now has been applied, or replication has stopped.
-    pub(crate) async fn caught_up(&self) {
-        let (target, _) = self.log.end();
+    /// Waits until everything in the source's log now has been applied; `false`: replication has stopped before.
+    pub(crate) async fn caught_up(&self) -> bool {
+        self.reached(self.source.log.end().sequence).await
+    }
+
+    /// Receives nothing after this transaction, and applies what is left as fast as it can, as a replica does that is
+    /// to be promoted. `false`: replication has stopped before.
+    pub(crate) async fn finish(&self, last: u64) -> bool {
+        self.last.send_replace(Some(last));
+        self.set_lag(Lag::default());
+        self.reached(last).await
+    }
+
+    async fn reached(&self, target: u64) -> bool {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            let progress = self.progress();
-            if progress.sequence >= target || progress.error.is_some() {
-                return;
+            if self.own.end().sequence >= target {
+                return true;
+            }
+            if self.broken().is_some() {
+                return false;
             }
             moved.await;
         }
     }
 
-    /// Replays until the log is lost or a statement fails. Dropped to stop.
-    pub(crate) async fn run(self: Arc<Self>, tablet: Arc<Tablet>, mut session: Box<Session>) {
+    /// Replays until stopped, the log is lost, or a statement fails. A transaction is never left half way.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        tablet: Arc<Tablet>,
+        mut session: Box<Session>,
+        stop: CancellationToken,
+    ) {
         session.applier = true;
-        let mut lag = self.lag.subscribe();
+        let end = self.own.end();
+        if !self.source.log.continues(&end) {
+            self.stop_for(Broken::Io(purged(&format!(
+                "Error: connecting slave requested to start from GTID {}, which is not in the master's binlog",
+                end.gtid()
+            ))));
+            return;
+        }
+        let mut pacer = Pacer::new(tablet.reads(), Instant::now());
+        let lock = tablet.write_lock();
         loop {
-            let done = self.progress().sequence;
-            let Ok(entry) = self.log.wait(done).await else {
-                let message = "Got fatal error 1236 from source when reading data from binary log: 'purged'";
-                self.set_progress(|p| p.error = Some(SqlError::new(1236, *b"HY000", message)));
+            let next = async {
+                let entry = self.next(&tablet, &mut pacer).await?;
+                Some((entry, Arc::clone(&lock).lock_owned().await))
+            };
+            let Some(Some((entry, guard))) = stop.run_until_cancelled(next).await else {
                 return;
             };
-            // A lag that changes meanwhile counts from now on.
-            loop {
-                let due = entry.at + *lag.borrow_and_update();
-                if due <= Instant::now() {
-                    break;
-                }
-                tokio::select! {
-                    () = tokio::time::sleep_until(due) => break,
-                    _ = lag.changed() => {}
-                }
-            }
-            session.take_lock(tablet.write_lock().lock_owned().await);
-            let (sequence, position) = (entry.sequence, entry.position);
+            session.take_lock(guard);
+            let relayed = entry.clone();
+            let own = Arc::clone(&self.own);
             let applied = tokio::task::spawn_blocking(move || {
-                let out = apply(&mut session, &entry);
+                let out = apply(&mut session, &entry, || own.relay(relayed));
                 (session, out)
             })
             .await;
@@ -133,16 +177,63 @@ impl Applier {
             session = back;
             if let Err(e) = out {
                 tracing::warn!(alias = tablet.alias(), error = %e, "replication stopped");
-                self.set_progress(|p| p.error = Some(e));
+                self.stop_for(Broken::Sql(e));
                 return;
             }
-            self.set_progress(|p| (p.sequence, p.position) = (sequence, position));
+            self.moved.notify_waiters();
         }
+    }
+
+    /// The next transaction, when it may be applied. `None`: replication has stopped.
+    async fn next(&self, tablet: &Tablet, pacer: &mut Pacer) -> Option<Entry> {
+        let mut down = tablet.down();
+        // The tablet's process is gone: nothing is applied until it is back.
+        let _ = down.wait_for(|down| !down).await;
+        let mut last = self.last.subscribe();
+        let sequence = self.own.end().sequence;
+        let Ok(entry) = self.source.log.wait(sequence).await else {
+            let why = "Could not find GTID state requested by slave in any binlog files";
+            self.stop_for(Broken::Io(purged(why)));
+            return None;
+        };
+        if last.borrow_and_update().is_some_and(|last| entry.sequence > last) {
+            // Never received. Whoever said so stops this applier.
+            std::future::pending::<()>().await;
+        }
+        let mut lag = self.lag.subscribe();
+        loop {
+            // A lag that changes meanwhile counts from now on.
+            let now = Instant::now();
+            let Lag { delay, rate } = *lag.borrow_and_update();
+            let wait = match (entry.at + delay).checked_duration_since(now) {
+                Some(wait) if !wait.is_zero() => wait,
+                _ => match rate.map_or(Ok(()), |rate| pacer.take(rate, tablet.reads(), now)) {
+                    Ok(()) => break,
+                    Err(wait) => wait,
+                },
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = lag.changed() => {}
+            }
+        }
+        if last.borrow_and_update().is_some_and(|last| entry.sequence > last) {
+            std::future::pending::<()>().await;
+        }
+        Some(entry)
     }
 }
 
-/// Replays one transaction.
-fn apply(session: &mut Session, entry: &Entry) -> SqlResult<()> {
+fn purged(why: &str) -> SqlError {
+    SqlError::new(
+        1236,
+        *b"HY000",
+        format!("Got fatal error 1236 from master when reading data from binary log: '{why}'"),
+    )
+}
+
+/// Replays one transaction; `logged` enters it into the tablet's own log once it is committed.
+fn apply(session: &mut Session, entry: &Entry, logged: impl FnOnce() -> SqlResult<()>) -> SqlResult<()> {
     struct Nowhere;
     impl Sink for Nowhere {
         fn columns(&mut self, _: &[ColumnMeta]) -> SqlResult<()> {
@@ -170,5 +261,9 @@ fn apply(session: &mut Session, entry: &Entry) -> SqlResult<()> {
             return Err(e);
         }
     }
-    session.commit()
+    session.commit_keeping_lock()?;
+    // Still under the write lock: the log has the order of the commits.
+    let out = logged();
+    session.commit()?;
+    out
 }

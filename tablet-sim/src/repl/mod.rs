@@ -5,12 +5,15 @@
 
 mod applier;
 mod log;
+mod pace;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use applier::Applier;
-pub(crate) use log::{Entry, Log};
+pub(crate) use applier::{Applier, Broken, Source};
+pub(crate) use log::{Entry, Log, Origin};
+use pace::Pacer;
+pub(crate) use pace::{ApplyRate, Lag};
 
 use crate::engine::temporal::DateTime;
 use crate::engine::types::Ty;

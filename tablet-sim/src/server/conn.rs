@@ -147,6 +147,8 @@ impl Connection {
         }
         let message = match end {
             End::Killed => Some(SqlError::new(1927, *b"70100", "Connection was killed")),
+            // A process that dies says nothing: its sockets are closed.
+            End::Shutdown if self.tablet.is_down() => None,
             End::Shutdown => Some(SqlError::new(1053, *b"08S01", "Server shutdown in progress")),
             End::Reset => {
                 self.conn.reset();

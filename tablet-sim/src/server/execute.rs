@@ -1,6 +1,7 @@
 //! Runs one statement on a connection: its faults, its locks, its limits, and its answer.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use shardgate_sql::StatementKind;
@@ -39,9 +40,10 @@ impl Connection {
             database.as_deref(),
             verdict.ignore_kill || verdict.black_hole,
         );
-        self.tablet
-            .questions
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.tablet.questions.fetch_add(1, Ordering::Relaxed);
+        if parsed.class.kind == StatementKind::Select {
+            self.tablet.reads.fetch_add(1, Ordering::Relaxed);
+        }
         let out = self.statement_inner(parsed, protocol, more, &verdict).await;
         let database = self.session.as_ref().and_then(|s| s.db.clone());
         self.enlisted.process.end(database.as_deref());

@@ -34,7 +34,7 @@ fn everybody(_: &Identity<'_>) -> Option<Credential> {
 }
 
 /// Serves until stopped. The listening socket is closed while a fault refuses connections, so that a client meets what
-/// it would meet from a server that is down.
+/// it would meet from a server that is down. While the tablet is dead its connections are closed, too.
 pub(crate) async fn run(
     tablet: Arc<Tablet>,
     listener: TcpListener,
@@ -44,8 +44,23 @@ pub(crate) async fn run(
     let addr = listener.local_addr();
     let mut listener = Some(listener);
     let mut refusing = tablet.faults.refusing();
+    let mut down = tablet.down();
     let tasks = TaskTracker::new();
+    let mut life = stop.child_token();
     loop {
+        if *down.borrow_and_update() {
+            listener = None;
+            life.cancel();
+            tasks.close();
+            tasks.wait().await;
+            tasks.reopen();
+            life = stop.child_token();
+            tablet.set_listening(false);
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = down.wait_for(|down| !down) => {}
+            }
+        }
         let refuse = *refusing.borrow_and_update();
         if refuse {
             listener = None;
@@ -54,13 +69,15 @@ pub(crate) async fn run(
         {
             listener = rebind(*addr, &stop).await;
         }
+        tablet.set_listening(listener.is_some());
         tokio::select! {
             () = stop.cancelled() => break,
             _ = refusing.changed() => {}
+            _ = down.changed() => {}
             accepted = next(listener.as_ref()) => match accepted {
                 Ok(stream) => {
-                    let (tablet, stop) = (Arc::clone(&tablet), stop.clone());
-                    tasks.spawn(client(tablet, stream, max_connections, stop));
+                    let (tablet, life) = (Arc::clone(&tablet), life.clone());
+                    tasks.spawn(client(tablet, stream, max_connections, life));
                 }
                 // Out of descriptors, most likely: give some time to close.
                 Err(e) => {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use shardgate_tablet_sim::{FaultKind, FaultSpec, SimOptions, SimTablet};
+use shardgate_tablet_sim::{FaultKind, FaultSpec, SimOptions, SimTablet, faults_router, timeline_router};
 
-use crate::{ask, client, tablet};
+use crate::{ask, client, http, serve, tablet};
 
 #[tokio::test]
 async fn an_error_strikes_the_statements_it_names() {
@@ -156,51 +156,90 @@ async fn read_only_stops_writes_and_rows_can_be_slow() {
     assert!(before.elapsed() >= Duration::from_millis(50));
 }
 
-/// One HTTP request; status line and body.
-async fn http(addr: std::net::SocketAddr, method: &str, body: &str) -> (String, String) {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
-    let request = format!(
-        "{method} /sim/one/faults HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.lines().next().unwrap_or("").to_owned(), body.to_owned())
-}
-
 #[tokio::test]
 async fn faults_are_set_listed_and_taken_away_over_http() {
     let tablet = tablet().await;
     let mut conn = client(&tablet).await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let router = axum::Router::new().nest(
-        "/sim/one/faults",
-        shardgate_tablet_sim::faults_router(tablet.clone()),
-    );
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let (status, body) = http(
-        addr,
-        "PUT",
-        r#"{"kind":"error","code":1205,"statement":"select 3"}"#,
-    )
-    .await;
+    let addr = serve(axum::Router::new().nest("/sim/one/faults", faults_router(tablet.clone()))).await;
+    let http = |method, body| http(addr, method, "/sim/one/faults", body);
+    let (status, body) = http("PUT", r#"{"kind":"error","code":1205,"statement":"select 3"}"#).await;
     assert!(status.contains("200"), "{status} {body}");
     assert!(ask(&mut conn, "SELECT 3").await.starts_with("ERR 1205"));
-    let (status, body) = http(addr, "PUT", r#"[{"kind":"hang"},{"kind":"latency","millis":5}]"#).await;
+    let (status, body) = http("PUT", r#"[{"kind":"hang"},{"kind":"latency","millis":5}]"#).await;
     assert!(
         status.contains("400") && body.contains("millis"),
         "{status} {body}"
     );
-    let (_, body) = http(addr, "GET", "").await;
+    let (_, body) = http("GET", "").await;
     assert!(
         body.contains(r#""struck":1"#),
         "a refused request changes nothing: {body}"
     );
-    let (status, _) = http(addr, "DELETE", "").await;
+    let (status, _) = http("DELETE", "").await;
     assert!(status.contains("200"));
     assert_eq!(ask(&mut conn, "SELECT 3").await, "3");
+}
+
+#[tokio::test]
+async fn a_timeline_set_over_http_runs_and_is_reported() {
+    let tablet = tablet().await;
+    let mut conn = client(&tablet).await;
+    let routes = axum::Router::new()
+        .nest("/timeline", timeline_router(tablet.clone()))
+        .nest("/faults", faults_router(tablet.clone()));
+    let addr = serve(routes).await;
+    let steps = r#"[{"at_ms":0,"set":{"kind":"error","code":1205}},{"at_ms":3600000,"clear":"all"}]"#;
+    let (status, body) = http(addr, "PUT", "/timeline", steps).await;
+    assert!(status.contains("200"), "{status} {body}");
+    while ask(&mut conn, "SELECT 1").await == "1" {}
+    assert!(ask(&mut conn, "SELECT 1").await.starts_with("ERR 1205"));
+    let (_, body) = http(addr, "GET", "/timeline", "").await;
+    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let (one, two) = (&told["timeline"]["steps"][0], &told["timeline"]["steps"][1]);
+    assert!(
+        told["timeline"]["running"] == true && one["done"] == true && two["done"] == false,
+        "{body}"
+    );
+    assert_eq!(two["clear"], "all");
+    let (status, body) = http(
+        addr,
+        "PUT",
+        "/timeline",
+        r#"[{"at_ms":0,"set":{"kind":"stall"}}]"#,
+    )
+    .await;
+    assert!(
+        status.contains("400") && body.contains("after_rows"),
+        "{status} {body}"
+    );
+    let (_, body) = http(addr, "GET", "/timeline", "").await;
+    assert!(
+        body.contains("3600000"),
+        "a refused timeline leaves the old one: {body}"
+    );
+    // Who heals a tablet means it: nothing sets faults again.
+    http(addr, "DELETE", "/faults", "").await;
+    assert!(tablet.faults().timeline().is_none() && tablet.faults().list().is_empty());
+}
+
+/// A COMMIT that comes after read-only was set is refused, and its rows are gone: nobody is told of a write that the
+/// next primary does not have.
+#[tokio::test]
+async fn a_commit_after_read_only_was_set_is_refused_and_rolled_back() {
+    let tablet = tablet().await;
+    let (mut a, mut b) = (client(&tablet).await, client(&tablet).await);
+    a.query_drop("CREATE TABLE t (id INT PRIMARY KEY)").await.unwrap();
+    a.query_drop("BEGIN").await.unwrap();
+    a.query_drop("INSERT INTO t VALUES (1)").await.unwrap();
+    assert_eq!(ask(&mut b, "SET GLOBAL read_only = 1").await, "");
+    assert!(ask(&mut a, "COMMIT").await.starts_with("ERR 1290"));
+    assert_eq!(ask(&mut a, "ROLLBACK").await, "");
+    assert_eq!(ask(&mut b, "SELECT @@read_only").await, "1");
+    assert_eq!(
+        ask(&mut b, "SET SESSION sql_mode = '', GLOBAL read_only = 0, @x = 5").await,
+        ""
+    );
+    assert_eq!(ask(&mut b, "SELECT @@sql_mode, @@read_only, @x").await, "|0|5");
+    assert_eq!(ask(&mut a, "SELECT COUNT(*) FROM t").await, "0");
+    assert_eq!(ask(&mut a, "INSERT INTO t VALUES (2)").await, "");
 }

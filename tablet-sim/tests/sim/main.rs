@@ -5,6 +5,7 @@
 
 mod everyday;
 mod faults;
+mod reparent;
 mod replication;
 mod sessions;
 
@@ -31,6 +32,34 @@ pub(crate) async fn client(tablet: &SimTablet) -> Conn {
         .user(Some("root"))
         .db_name(Some("shop"));
     Conn::new(opts).await.unwrap()
+}
+
+/// One HTTP request; status line and body.
+pub(crate) async fn http(
+    addr: std::net::SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> (String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap_or("").to_owned(), body.to_owned())
+}
+
+/// Serves these routes until the test ends.
+pub(crate) async fn serve(routes: axum::Router) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    addr
 }
 
 /// A cell as a text protocol client reads it.

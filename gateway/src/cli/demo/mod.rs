@@ -8,7 +8,10 @@ use std::process::ExitCode;
 
 use axum::Router;
 use clap::Args;
-use shardgate_tablet_sim::{ClusterOptions, ShardOptions, SimCluster, SimOptions, SimTablet, faults_router};
+use shardgate_tablet_sim::{
+    ClusterOptions, ShardOptions, SimCluster, SimOptions, SimTablet, faults_router, shard_router,
+    timeline_router,
+};
 
 use super::stop::{Asked, Signals};
 use super::{NOT_STARTED, complain, runtime, say, start_logging};
@@ -169,30 +172,35 @@ async fn load(cluster: &SimCluster, names: &[String], seed: u64) -> Result<(), D
     let (lookup, commerce) = cluster.shards.split_last().ok_or(DemoError::Rows)?;
     let loads = commerce.iter().zip(&rows).map(|(shard, rows)| {
         let sql = format!("USE commerce; {}{rows}", data::COMMERCE_SCHEMA);
-        async move { shard.primary.execute_local(&sql).await }
+        let primary = shard.primary();
+        async move { primary.execute_local(&sql).await }
     });
     futures::future::try_join_all(loads).await?;
     let sql = format!("USE lookup; {}{}", data::LOOKUP_SCHEMA, data::lookup());
-    lookup.primary.execute_local(&sql).await?;
+    lookup.primary().execute_local(&sql).await?;
     for shard in &cluster.shards {
         shard.caught_up().await;
     }
     Ok(())
 }
 
-/// `/sim/<alias>/faults` for every tablet, by the alias that the gateway knows it by.
+/// `/sim/<alias>/faults` and `.../timeline` for every tablet, by the alias that the gateway knows it by, and
+/// `/sim/shards/<name>` for every shard.
 fn fault_routes(config: &Config, cluster: &SimCluster) -> Router {
     let mut routes = Router::new();
+    for shard in &cluster.shards {
+        routes = routes.nest(&format!("/sim/shards/{}", shard.name()), shard_router(shard));
+    }
     for keyspace in config.keyspaces.values() {
         for tablet in keyspace.shards.iter().flat_map(|s| &s.tablets) {
             let found = cluster
                 .tablets()
                 .find(|t| t.addr().to_string() == tablet.address.to_string());
             if let Some(sim) = found {
-                routes = routes.nest(
-                    &format!("/sim/{}/faults", tablet.alias),
-                    faults_router(sim.clone()),
-                );
+                let path = format!("/sim/{}", tablet.alias);
+                routes = routes
+                    .nest(&format!("{path}/faults"), faults_router(sim.clone()))
+                    .nest(&format!("{path}/timeline"), timeline_router(sim.clone()));
             }
         }
     }

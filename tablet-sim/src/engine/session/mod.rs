@@ -15,7 +15,7 @@ use crate::engine::temporal::DateTime;
 use crate::engine::translate::Facts;
 use crate::engine::types::{ColumnMeta, Ty};
 use crate::engine::value::Value;
-use crate::engine::vars::Variables;
+use crate::engine::vars::{self, Variables};
 use crate::error::{SqlError, SqlResult};
 use crate::repl::Event;
 use crate::tablet::Tablet;
@@ -124,9 +124,7 @@ impl Facts for Session {
                     Ty::UBIGINT,
                 )),
                 "warning_count" => Ok((Value::Int(self.warnings.len() as i64), Ty::BIGINT)),
-                "read_only" | "server_id" | "gtid_current_pos" | "gtid_binlog_pos" | "gtid_slave_pos" => {
-                    self.tablet.globals().get(name)
-                }
+                name if vars::is_global_only(name) => self.tablet.globals().get(name),
                 "timestamp" if self.vars.number("timestamp") == 0.0 => {
                     let micros = self.now.micros();
                     Ok((

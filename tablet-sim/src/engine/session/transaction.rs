@@ -103,12 +103,21 @@ impl Session {
         out
     }
 
-    pub(super) fn commit_keeping_lock(&mut self) -> SqlResult<()> {
+    pub(crate) fn commit_keeping_lock(&mut self) -> SqlResult<()> {
         let events = std::mem::take(&mut self.pending);
+        let tablet = std::sync::Arc::clone(&self.tablet);
+        let _committing = tablet.committing();
+        if !events.is_empty() && tablet.is_read_only() && !self.applier && !self.local {
+            // Read-only was set since the write: as a server does, the commit is refused and the rows are given up.
+            self.end_transaction("ROLLBACK")?;
+            return Err(SqlError::read_only());
+        }
         self.end_transaction("COMMIT")?;
         // Still under the write lock, so the log has the order of the commits.
-        if !events.is_empty() && !self.applier {
-            self.tablet.log(events);
+        // What a replica's owner writes by hand is nobody else's, as with sql_log_bin = 0.
+        let foreign = self.applier || self.local && tablet.applier().is_some();
+        if !events.is_empty() && !foreign {
+            tablet.log(events);
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Session {
             let vars = if global {
                 self.tablet.globals()
             } else {
-                self.vars.clone()
+                self.vars.over(&self.tablet.globals())
             };
             let mut out = Listing::new(&["Variable_name", "Value"]);
             for (name, value) in vars.shown() {
