@@ -107,6 +107,9 @@ impl Plan {
     /// Fills in values.
     pub fn bind(&self, input: &BindInput<'_>) -> Result<Bound, PlanError> {
         let bound = Binder::new(self, input).bind()?;
+        if let (BoundTo::Any, Some(error)) = (bound.to, &self.anywhere) {
+            return Err(error.clone());
+        }
         match self.explains {
             Some(explains) => self.explained(bound, explains),
             None => Ok(bound),

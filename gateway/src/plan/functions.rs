@@ -54,6 +54,42 @@ const SCALARS: &str = " abs acos adddate addtime aes_decrypt aes_encrypt ascii a
     to_seconds trim truncate ucase uncompress uncompressed_length unhex unix_timestamp updatexml upper user utc_date \
     utc_time utc_timestamp uuid uuid_short uuid_to_bin version week weekday weekofyear weight_string yearweek ";
 
+/// Built into the servers, though not known to depend on their row alone: any one server answers them as the others do.
+const OTHERS: &str = " add_months area asbinary astext aswkb aswkt benchmark binlog_gtid_pos boundary buffer can_access_column \
+    can_access_database can_access_table centroid chr column_add column_check column_create column_delete \
+    column_exists column_get column_json column_list contains convexhull crc32c crosses date_sub decode decode_histogram \
+    decode_oracle des_decrypt des_encrypt dimension disjoint encode encrypt endpoint envelope equals exteriorring \
+    extractvalue format_pico_time geomcollection geomcollfromtext geomcollfromwkb geometrycollection \
+    geometrycollectionfromtext geometrycollectionfromwkb geometryfromtext geometryfromwkb geometryn geometrytype \
+    geomfromtext geomfromwkb get_lock glength gtid_subset gtid_subtract icu_version interiorringn intersects isclosed \
+    isempty is_free_lock isring issimple is_used_lock is_visible_dd_object json_array_intersect json_equals json_normalize \
+    json_object_filter_keys json_object_to_array json_schema_valid json_schema_validation_report json_storage_free \
+    json_table kdf lastval length_oracle lengthb linefromtext linefromwkb linestring linestringfromtext \
+    linestringfromwkb lpad_oracle ltrim_oracle master_gtid_wait master_pos_wait mbrcontains mbrcoveredby mbrcovers \
+    mbrdisjoint mbrequal mbrequals mbrintersects mbroverlaps mbrtouches mbrwithin mlinefromtext mlinefromwkb \
+    mpointfromtext mpointfromwkb mpolyfromtext mpolyfromwkb multilinestring multilinestringfromtext \
+    multilinestringfromwkb multipoint multipointfromtext multipointfromwkb multipolygon multipolygonfromtext \
+    multipolygonfromwkb natural_sort_key next_val nextval numgeometries numinteriorrings numpoints old_password overlaps \
+    password pointfromtext pointfromwkb pointn pointonsurface polyfromtext polyfromwkb polygon polygonfromtext \
+    polygonfromwkb ps_current_thread_id ps_thread_id release_all_locks release_lock roles_graphml row_number setval sformat \
+    source_pos_wait sql_thread_wait_after_gtids srid st_area st_asbinary st_aswkb st_aswkt st_boundary st_buffer \
+    st_buffer_strategy st_centroid st_collect st_convexhull st_crosses st_difference st_dimension st_disjoint st_endpoint \
+    st_envelope st_equals st_exteriorring st_frechetdistance st_geohash st_geomcollfromtext st_geomcollfromtxt \
+    st_geomcollfromwkb st_geometrycollectionfromtext st_geometrycollectionfromwkb st_geometryfromtext \
+    st_geometryfromwkb st_geometryn st_geometrytype st_geomfromgeojson st_geomfromwkb st_hausdorffdistance \
+    st_interiorringn st_intersection st_intersects st_isclosed st_isempty st_isring st_issimple st_isvalid st_latfromgeohash \
+    st_latitude st_length st_linefromtext st_linefromwkb st_lineinterpolatepoint st_lineinterpolatepoints \
+    st_linestringfromtext st_linestringfromwkb st_longfromgeohash st_longitude st_makeenvelope st_mlinefromtext \
+    st_mlinefromwkb st_mpointfromtext st_mpointfromwkb st_mpolyfromtext st_mpolyfromwkb st_numgeometries \
+    st_numinteriorring st_numinteriorrings st_numpoints st_overlaps st_pointatdistance st_pointfromgeohash \
+    st_pointfromtext st_pointfromwkb st_pointn st_pointonsurface st_polyfromtext st_polyfromwkb st_polygonfromtext \
+    st_polygonfromwkb st_relate st_simplify st_srid st_startpoint st_swapxy st_symdifference st_touches st_transform \
+    st_union st_validate startpoint statement_digest statement_digest_text subdate sys_guid to_number to_vector touches \
+    trim_oracle trunc uuid_v4 uuid_v7 validate_password_strength vec_distance vec_distance_cosine \
+    vec_distance_euclidean vec_fromtext vec_totext vector_dim wait_for_executed_gtid_set \
+    wait_until_sql_thread_after_gtids within wsrep_last_seen_gtid wsrep_last_written_gtid wsrep_sync_wait_upto_gtid x y \
+    columns nested path lateral vector ";
+
 const RANDOM: &str = " rand random_bytes sysdate uuid uuid_short ";
 
 /// Whether a function is called whose value changes from call to call.
@@ -87,6 +123,34 @@ pub(super) fn called(statement: &Statement<'_>, at: usize) -> Option<Called> {
     } else {
         Called::Unknown
     })
+}
+
+/// The first call of a function that is no server's own: a stored one, which may read whatever lies on its shard.
+pub(super) fn first_stored(statement: &Statement<'_>) -> Option<usize> {
+    statement.all().find(|at| {
+        called(statement, *at) == Some(Called::Unknown)
+            && !is_built_in(statement, *at)
+            && !is_list_of(statement, *at)
+    })
+}
+
+fn is_built_in(statement: &Statement<'_>, at: usize) -> bool {
+    let qualified = at > 0 && statement.is(at - 1, TokenKind::Dot);
+    let name = String::from_utf8_lossy(statement.lexed.text(at)).to_ascii_lowercase();
+    !qualified && statement.is(at, TokenKind::Word) && listed(OTHERS, &name)
+}
+
+/// A derived table's or a common table expression's name before its columns: `(SELECT ...) AS x (a, b)`,
+/// `WITH x (a, b) AS (SELECT ...)`.
+fn is_list_of(statement: &Statement<'_>, at: usize) -> bool {
+    let behind = statement.close(at + 1).map_or(0, |close| close + 1);
+    let named = statement.is_keyword(behind, K::As) && statement.is(behind + 1, TokenKind::LParen);
+    named || is_alias(statement, at)
+}
+
+/// A derived table's alias with a list of columns: `(SELECT ...) AS x (a, b)`.
+pub(super) fn is_alias(statement: &Statement<'_>, at: usize) -> bool {
+    at > 0 && (statement.is_keyword(at - 1, K::As) || statement.is(at - 1, TokenKind::RParen))
 }
 
 /// Whether a called name touches its parenthesis, as built-in aggregates must unless `IGNORE_SPACE` is set.

@@ -8,6 +8,7 @@ use super::catalog::{Catalog, Keyspace};
 use super::error::PlanError;
 use super::facts::Fact;
 use super::from::From;
+use super::functions;
 use super::insert::{InsertParts, InsertRows, Source};
 use super::locate::{Locations, known_table};
 use super::moment::MomentCall;
@@ -47,6 +48,8 @@ pub struct Plan {
     pub(super) params: Box<[u32]>,
     /// Whether it is the EXPLAIN of the statement planned.
     pub(super) explains: Option<Explains>,
+    /// Why it may not run on any one shard, if no condition says which.
+    pub(super) anywhere: Option<PlanError>,
     /// Whether it has functions that the session answers.
     pub(super) asks_session: bool,
     /// Literals that the plan was read from, with their text: another text needs another plan.
@@ -203,8 +206,10 @@ impl Planner<'_, '_> {
             return Ok(self.finish(&keyspace, Route::Shard(shard), made));
         }
         let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
+        let anywhere = self.stored_function(&keyspace);
         if locations.is_empty() {
-            return Ok(self.finish(&keyspace, Route::Any, made));
+            let plan = self.finish(&keyspace, Route::Any, made);
+            return Ok(Plan { anywhere, ..plan });
         }
         let shape = if names.system {
             select::refuse(
@@ -231,7 +236,19 @@ impl Planner<'_, '_> {
             several,
             apart,
         };
-        Ok(self.finish(&keyspace, route, made))
+        let plan = self.finish(&keyspace, route, made);
+        Ok(Plan { anywhere, ..plan })
+    }
+
+    /// Why a statement may not run on whichever shard: a stored function reads the tables of its own.
+    fn stored_function(&self, keyspace: &Keyspace) -> Option<PlanError> {
+        let at = functions::first_stored(self.statement)?;
+        let name = String::from_utf8_lossy(self.statement.lexed.text(at)).into_owned();
+        let refusal = Refusal {
+            what: format!("function `{name}`, which no server has built in and may read tables,").into(),
+            hint: BY_SHARDING_COLUMN,
+        };
+        Some(unsupported(keyspace, refusal))
     }
 
     /// A statement that names no table of any keyspace: any shard answers it.
@@ -245,7 +262,11 @@ impl Planner<'_, '_> {
             .session
             .or_else(|| self.input.catalog.any_keyspace())
             .ok_or(PlanError::NoKeyspace)?;
-        let route = match self.given(keyspace)? {
+        let given = self.given(keyspace)?;
+        if let (None, Some(error)) = (given, self.stored_function(keyspace)) {
+            return Err(error);
+        }
+        let route = match given {
             Some(shard) => Route::Shard(shard),
             // A lock or a sequence is one thing for all sessions: always the same shard's.
             None if self.names_something_shared() => Route::Shard(0),
@@ -535,6 +556,7 @@ impl Planner<'_, '_> {
             params,
             pinned: Vec::new(),
             explains: None,
+            anywhere: None,
             asks_session,
         }
     }

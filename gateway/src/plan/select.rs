@@ -144,7 +144,7 @@ pub(super) fn odd_calls(statement: &Statement<'_>, queries: &[Query], span: Span
         match call {
             Called::Aggregate if owner(queries, at) == Some(0) && own_list.contains(&at) => {}
             Called::Aggregate if counts_own_rows(statement, queries, at) => {}
-            Called::Unknown if is_table_name(statement, at) => {}
+            Called::Unknown if functions::is_alias(statement, at) => {}
             Called::Aggregate => return refuse("an aggregate outside the select list", BY_SHARDING_COLUMN),
             Called::Window | Called::Scalar => {
                 return refuse(
@@ -162,11 +162,6 @@ pub(super) fn odd_calls(statement: &Statement<'_>, queries: &[Query], span: Span
         }
     }
     Ok(())
-}
-
-/// A derived table's alias with a list of columns: `(SELECT ...) AS x (a, b)`.
-fn is_table_name(statement: &Statement<'_>, at: usize) -> bool {
-    at > 0 && (statement.is_keyword(at - 1, K::As) || statement.is(at - 1, TokenKind::RParen))
 }
 
 /// The innermost query around a token.

@@ -93,6 +93,26 @@ async fn other_databases_of_a_server_are_out_of_reach() {
 }
 
 #[tokio::test]
+async fn a_chosen_database_of_the_servers_own_is_read_only() {
+    let fixture = Fixture::new(Layout::Unsharded, 1, &[TABLE_T]).await;
+    let gateway = fixture.gateway();
+    let mut conn = gateway.conn("performance_schema").await;
+    answer::ok(&mut conn, "SELECT COUNT(*) FROM threads").await;
+    for (sql, errno) in [
+        ("UPDATE setup_consumers SET enabled = 'NO'", 1044),
+        ("DELETE FROM setup_actors", 1044),
+        ("INSERT INTO setup_actors VALUES ('%', '%', '%')", 1046),
+        ("TRUNCATE accounts", 1046),
+        ("CREATE TABLE zz (id INT)", 1046),
+    ] {
+        let error = answer::refused(&mut conn, sql).await;
+        assert_eq!(error.errno, errno, "{sql}: {error:?}");
+    }
+    answer::ok(&mut conn, "USE sys").await;
+    answer::ok(&mut conn, "SELECT * FROM version").await;
+}
+
+#[tokio::test]
 async fn a_chosen_shard_gives_no_more() {
     let fixture = Fixture::scenario().await;
     let other = MariaDb::shared(0).create_database("other").await;

@@ -142,3 +142,49 @@ async fn show_names_the_keyspace() {
         assert!(!format!("{:?}", answer.cells()).contains("shard0"), "{sql}");
     }
 }
+
+#[tokio::test]
+async fn a_session_may_choose_a_database_of_the_servers_own() {
+    let (_fixture, _gateway, mut pair) = scenario().await;
+    let conn = &mut pair.gateway;
+    for chosen in [None, Some(format!("USE `{KEYSPACE}:s1`"))] {
+        for (database, table, query) in [
+            (
+                "information_schema",
+                "COLLATIONS",
+                "SELECT COUNT(*) > 5 FROM collations",
+            ),
+            (
+                "performance_schema",
+                "threads",
+                "SELECT COUNT(*) >= 0 FROM threads",
+            ),
+            ("sys", "version", "SELECT COUNT(*) FROM version"),
+        ] {
+            if let Some(shard) = &chosen {
+                answer::ok(conn, shard).await;
+            }
+            answer::ok(conn, &format!("USE {database}")).await;
+            assert_eq!(answer::ok(conn, "SELECT DATABASE()").await.single(), database);
+            let sql = format!("SHOW TABLES LIKE '{table}'");
+            let shown = answer::ok(conn, &sql).await;
+            assert_eq!(shown.cells(), [[table]], "{database}");
+            assert_eq!(shown.columns[0].name, format!("Tables_in_{database} ({table})"));
+            let full = answer::ok(conn, &format!("SHOW FULL TABLES FROM {database} LIKE '{table}'")).await;
+            assert_eq!(full.cells()[0][0], table);
+            answer::ok(conn, &format!("DESCRIBE {table}")).await;
+            answer::ok(conn, &format!("SHOW COLUMNS FROM {table}")).await;
+            match answer::text(conn, query).await {
+                Ok(found) => assert_eq!(found.single(), "1", "{query}"),
+                // They tell of one server among many.
+                Err(e) => assert_eq!((database != "information_schema", e.errno), (true, 1235), "{e:?}"),
+            }
+            let rows = conn.prep(query).await.map(|_| ());
+            assert_eq!(
+                rows.is_ok(),
+                database == "information_schema",
+                "{query}: {rows:?}"
+            );
+        }
+    }
+}

@@ -163,3 +163,38 @@ fn locks_and_sequences_are_always_the_same_shards() {
     s.mode = SqlMode::parse("ORACLE").unwrap();
     assert_eq!(s.shards("SELECT * FROM t WHERE id = 1"), "SG2002 1235");
 }
+
+/// A stored function reads the tables of whichever shard it runs on.
+#[test]
+fn a_stored_function_runs_only_where_the_sharding_column_sends_it() {
+    const REFUSED: &str = "SG2001 1235";
+    check(
+        &session("shop"),
+        &[
+            ("SELECT total()", REFUSED),
+            ("SELECT shop.total()", REFUSED),
+            ("SELECT `upper`('a')", REFUSED),
+            ("DO total()", REFUSED),
+            ("SELECT GET_LOCK('a', 1), total()", REFUSED),
+            ("SELECT total() FROM countries", REFUSED),
+            (
+                "SELECT total(MAX(id)) FROM t WHERE id IS NULL AND id = 1 AND 1 = 0",
+                REFUSED,
+            ),
+            ("SELECT total(id) FROM t", REFUSED),
+            ("UPDATE t SET v = total()", REFUSED),
+            ("SELECT total(id) FROM t WHERE id = 5", "s1"),
+            ("UPDATE t SET v = total() WHERE id = 5", "s1"),
+            ("SELECT ST_Area(ST_Buffer(POINT(1, 1), 2)), CRC32C('a')", "any"),
+            ("SELECT RELEASE_LOCK('a')", "s0"),
+            (
+                "WITH x (a) AS (SELECT 1) SELECT y.b FROM (SELECT a FROM x) AS y (b)",
+                "any",
+            ),
+            ("SELECT JSON_VALUE('{}', '$.a'), CAST(1 AS CHAR(5))", "any"),
+            ("SELECT UPPER(name) FROM countries", "any"),
+        ],
+    );
+    check(&session("lookup"), &[("SELECT total()", "-")]);
+    check(&session("shop").target("s2"), &[("SELECT total()", "s2")]);
+}
