@@ -28,7 +28,7 @@ pub use transaction::{
 pub use watch::{Deadline, Interrupt, Limits};
 
 use crate::base::Role;
-use crate::route::{GatherPlan, Leg};
+use crate::route::{Divided, GatherPlan, Leg};
 
 /// A statement bound to its shards.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct Statement<'a> {
     pub gather: &'a GatherPlan,
     /// The leg whose OK packet tells the insert id: the one of the last row.
     pub insert_id_leg: usize,
+    /// How an INSERT's rows are divided among the legs, if they are.
+    pub divided: Option<&'a Divided>,
     /// For each leg, the name of the shard's database and what the client knows it by; empty if they are the same.
     pub renames: &'a [Rename],
 }

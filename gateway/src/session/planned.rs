@@ -280,6 +280,7 @@ impl Session {
             payload,
             gather: &bound.gather,
             insert_id_leg: bound.insert_id_leg,
+            divided: bound.divided.as_ref(),
             renames: &renames,
         };
         self.shared.metrics.query_routes.handle(route_label(bound)).inc();

@@ -18,6 +18,7 @@ mod schemata;
 mod serve;
 mod sessions;
 mod simulated;
+mod split;
 mod state;
 mod unsharded;
 mod wire;
