@@ -7,6 +7,7 @@ mod demo;
 mod keyspace;
 mod limits;
 mod listen;
+mod poller;
 mod pool;
 mod problem;
 mod secret;
@@ -32,6 +33,7 @@ pub use keyspace::{
 };
 pub use limits::Limits;
 pub use listen::Listen;
+pub use poller::Poller;
 pub use pool::Pool;
 pub use problem::{ConfigError, Problem};
 pub use secret::Secret;
@@ -61,6 +63,8 @@ pub struct Config {
     pub tablet_tls: TabletTls,
     /// The pool of each tablet.
     pub pool: Pool,
+    /// How tablets are looked at.
+    pub poller: Poller,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Bounds of counts and memory.
@@ -86,6 +90,8 @@ pub struct Draft {
     pub tablet_tls: TabletTls,
     /// `[pool]`
     pub pool: Pool,
+    /// `[poller]`
+    pub poller: Poller,
     /// `[timeouts]`
     pub timeouts: Timeouts,
     /// `[limits]`
@@ -157,6 +163,7 @@ impl Draft {
                 "client_tls" => section(&name, value, &mut draft.client_tls, p),
                 "tablet_tls" => section(&name, value, &mut draft.tablet_tls, p),
                 "pool" => section(&name, value, &mut draft.pool, p),
+                "poller" => section(&name, value, &mut draft.poller, p),
                 "timeouts" => section(&name, value, &mut draft.timeouts, p),
                 "limits" => section(&name, value, &mut draft.limits, p),
                 "keyspaces" => draft.read_keyspaces(value.into_inner(), p),
@@ -164,7 +171,7 @@ impl Draft {
                     p.add(
                         name.as_str(),
                         "unknown field; known are listen, server, users, backend, client_tls, tablet_tls, pool, \
-                         timeouts, limits and keyspaces",
+                         poller, timeouts, limits and keyspaces",
                     );
                     true
                 }
@@ -213,6 +220,7 @@ impl Draft {
         client_tls.validate(base, p);
         tablet_tls.validate(base, p);
         self.pool.validate(p);
+        self.poller.validate(p);
         self.timeouts.validate(p);
         self.limits.validate(p);
         if self.keyspaces.is_empty() && !unread.contains("keyspaces") {
@@ -233,6 +241,7 @@ impl Draft {
             client_tls,
             tablet_tls,
             pool: self.pool,
+            poller: self.poller,
             timeouts: self.timeouts,
             limits: self.limits,
             keyspaces,

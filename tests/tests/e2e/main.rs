@@ -9,6 +9,7 @@ mod demo;
 mod docs;
 mod failing;
 mod harness;
+mod health;
 mod introspection;
 mod lifecycle;
 mod order;
