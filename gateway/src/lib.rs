@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod exec;
 pub mod gather;
+pub mod guard;
 pub mod plan;
 pub mod route;
 pub mod schema;

@@ -32,7 +32,6 @@ mod engine;
 mod error;
 mod faults;
 mod handle;
-mod proxy;
 mod repl;
 mod rng;
 mod server;
@@ -48,4 +47,3 @@ pub use faults::{
     Timeline, TimelineStatus, TimelineStep, faults_router, timeline_router,
 };
 pub use handle::{LocalRows, SimError, SimOptions, SimTablet};
-pub use proxy::{ProxyOptions, SimProxy};

@@ -312,6 +312,14 @@ impl Breaker {
         }
     }
 
+    /// Whether it is closed and decides by itself: whoever asks now is admitted. One load, for those who have to wait
+    /// before they can ask for a permit.
+    #[must_use]
+    #[inline]
+    pub fn is_plainly_closed(&self) -> bool {
+        self.machine.plainly_closed().is_some()
+    }
+
     /// The state, moved by time as well as by traffic.
     #[must_use]
     pub fn state(&self, now: Time) -> State {

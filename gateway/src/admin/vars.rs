@@ -22,13 +22,15 @@ pub(super) fn render(m: &Metrics) -> Value {
     out.insert("QueryErrors".into(), counters(&m.query_errors.snapshot()));
     out.insert("Timeouts".into(), counters(&m.timeouts.snapshot()));
     out.insert("Reaped".into(), counters(&m.reaped.snapshot()));
+    out.insert("Breakers".into(), counters(&m.breakers.snapshot()));
+    out.insert("Refused".into(), counters(&m.refused.snapshot()));
+    out.insert("Retries".into(), counters(&m.retries.snapshot()));
+    out.insert("PartialAnswers".into(), counters(&m.partial.snapshot()));
     out.insert("Pool".into(), counters(&m.pool.snapshot()));
     out.insert(
         "SchemaDifferences".into(),
         counters(&m.schema_differences.snapshot()),
     );
-    out.insert("Polls".into(), counters(&m.polls.snapshot()));
-    out.insert("PollFailures".into(), counters(&m.poll_failures.snapshot()));
     out.insert("RowsReturned".into(), json!(m.rows_returned.get()));
     out.insert("ConnCount".into(), json!(m.connections.get()));
     out.insert("ConnAccepted".into(), json!(m.connections_accepted.get()));

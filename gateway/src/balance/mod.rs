@@ -10,6 +10,7 @@ use dashmap::DashMap;
 use crate::base::clock::Instant;
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId, TabletAlias};
+use crate::guard::Guards;
 use crate::tablet::{Backend, Pool, PoolOptions, ReaperHandle, TabletInfo};
 
 /// The tablets of each shard.
@@ -25,18 +26,26 @@ pub struct Fleet {
     pools: DashMap<(TabletAlias, bool), Arc<Pool>>,
     settings: ArcSwap<(Backend, PoolOptions)>,
     reaper: ReaperHandle,
+    guards: Arc<Guards>,
     metrics: Arc<Metrics>,
     turn: AtomicUsize,
 }
 
 impl Fleet {
     /// An empty fleet; [`Self::update`] fills it.
-    pub fn new(backend: Backend, options: PoolOptions, reaper: ReaperHandle, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        backend: Backend,
+        options: PoolOptions,
+        reaper: ReaperHandle,
+        guards: Arc<Guards>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             shards: ArcSwap::default(),
             pools: DashMap::new(),
             settings: ArcSwap::from_pointee((backend, options)),
             reaper,
+            guards,
             metrics,
             turn: AtomicUsize::new(0),
         }
@@ -79,6 +88,30 @@ impl Fleet {
             Role::Primary => Some(self.pool_of(fitting.next()?, found_rows)),
             Role::Replica => self.least_busy_of_two(&fitting.collect::<Vec<_>>(), found_rows),
         }
+    }
+
+    /// The guards of all tablets.
+    pub fn guards(&self) -> &Arc<Guards> {
+        &self.guards
+    }
+
+    /// Looks at what time and silence tell of the tablets. Call it every 100 ms.
+    pub fn tick(&self, now: Instant) {
+        let mut full: HashMap<TabletAlias, (Arc<Pool>, bool)> = HashMap::new();
+        for pool in &self.pools {
+            let is_full = pool.is_full();
+            full.entry(pool.info().alias.clone())
+                .and_modify(|(_, any)| *any |= is_full)
+                .or_insert_with(|| (Arc::clone(&pool), is_full));
+        }
+        for (pool, is_full) in full.values() {
+            let gate = pool.gate();
+            if let Some(breaker) = gate.breaker() {
+                let (free, waiting) = if *is_full { (0, 1) } else { (1, 0) };
+                breaker.observe_pool(free, waiting, gate.time(now));
+            }
+        }
+        self.guards.tick(now);
     }
 
     /// Closes idle connections that are too old.
@@ -143,8 +176,9 @@ impl Fleet {
                 found_rows,
                 ..backend.clone()
             });
+            let gate = self.guards.gate(&info.shard, &info.alias, info.role);
             Pool::new(
-                Arc::clone(info),
+                (Arc::clone(info), gate),
                 backend,
                 options.clone(),
                 self.reaper.clone(),

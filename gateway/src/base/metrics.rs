@@ -185,12 +185,16 @@ pub struct Metrics {
     pub reaped: Counters,
     /// Pool events by `alias.event`: `opened`, `closed`, `refused`, `waited`.
     pub pool: Counters,
+    /// What breakers did, `scope.name.event`: `shard.commerce/-40.trips.stall`.
+    pub breakers: Counters,
+    /// Attempts refused before anything was sent, `what.keyspace/shard`: `breaker`, `kind`, `share`.
+    pub refused: Counters,
+    /// Retries of reads, `keyspace/shard.event`: `tried`, `no_budget`.
+    pub retries: Counters,
+    /// Partial answers, by what happened: `answered`, `not_monotone`.
+    pub partial: Counters,
     /// Differences found between shards' tables, by keyspace.
     pub schema_differences: Counters,
-    /// Looks of the poller, by alias.
-    pub polls: Counters,
-    /// Looks that told nothing, `alias.reason`.
-    pub poll_failures: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
 }

@@ -4,10 +4,10 @@
 //! start, or a reload keeps the old one. `docs/configuration.md` lists every field; a test holds it to that.
 
 mod demo;
+mod guard;
 mod keyspace;
 mod limits;
 mod listen;
-mod poller;
 mod pool;
 mod problem;
 mod secret;
@@ -27,13 +27,13 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 pub use demo::{DemoShape, demo_draft, demo_tablet_prefix};
+pub use guard::{BreakerDraft, Guard};
 pub use keyspace::{
     Division, Keyspace, KeyspaceDraft, NamedDraft, NamedKind, RangeProblem, Shard, ShardDraft, ShardValue,
     Tablet, TabletAddress, TabletDraft, check_tiling, even_ranges,
 };
 pub use limits::Limits;
 pub use listen::Listen;
-pub use poller::Poller;
 pub use pool::Pool;
 pub use problem::{ConfigError, Problem};
 pub use secret::Secret;
@@ -63,12 +63,16 @@ pub struct Config {
     pub tablet_tls: TabletTls,
     /// The pool of each tablet.
     pub pool: Pool,
-    /// How tablets are looked at.
-    pub poller: Poller,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Bounds of counts and memory.
     pub limits: Limits,
+    /// What an attempt passes before it reaches a tablet.
+    pub guard: Guard,
+    /// When the breaker of a shard's primary opens.
+    pub shard_breaker: shardgate_breaker::Config,
+    /// When the breaker of a replica opens.
+    pub replica_breaker: shardgate_breaker::Config,
     /// Keyspaces by name; at least one.
     pub keyspaces: BTreeMap<KeyspaceName, Keyspace>,
 }
@@ -90,12 +94,16 @@ pub struct Draft {
     pub tablet_tls: TabletTls,
     /// `[pool]`
     pub pool: Pool,
-    /// `[poller]`
-    pub poller: Poller,
     /// `[timeouts]`
     pub timeouts: Timeouts,
     /// `[limits]`
     pub limits: Limits,
+    /// `[guard]`
+    pub guard: Guard,
+    /// `[shard_breaker]`
+    pub shard_breaker: BreakerDraft,
+    /// `[replica_breaker]`
+    pub replica_breaker: BreakerDraft,
     /// `[keyspaces.NAME]`
     pub keyspaces: BTreeMap<String, KeyspaceDraft>,
 }
@@ -163,15 +171,17 @@ impl Draft {
                 "client_tls" => section(&name, value, &mut draft.client_tls, p),
                 "tablet_tls" => section(&name, value, &mut draft.tablet_tls, p),
                 "pool" => section(&name, value, &mut draft.pool, p),
-                "poller" => section(&name, value, &mut draft.poller, p),
                 "timeouts" => section(&name, value, &mut draft.timeouts, p),
                 "limits" => section(&name, value, &mut draft.limits, p),
+                "guard" => section(&name, value, &mut draft.guard, p),
+                "shard_breaker" => section(&name, value, &mut draft.shard_breaker, p),
+                "replica_breaker" => section(&name, value, &mut draft.replica_breaker, p),
                 "keyspaces" => draft.read_keyspaces(value.into_inner(), p),
                 _ => {
                     p.add(
                         name.as_str(),
                         "unknown field; known are listen, server, users, backend, client_tls, tablet_tls, pool, \
-                         poller, timeouts, limits and keyspaces",
+                         timeouts, limits, guard, shard_breaker, replica_breaker and keyspaces",
                     );
                     true
                 }
@@ -220,9 +230,15 @@ impl Draft {
         client_tls.validate(base, p);
         tablet_tls.validate(base, p);
         self.pool.validate(p);
-        self.poller.validate(p);
         self.timeouts.validate(p);
         self.limits.validate(p);
+        self.guard.validate(p);
+        let shard_breaker = self
+            .shard_breaker
+            .over("shard_breaker", shardgate_breaker::Config::shard(), p);
+        let replica_breaker =
+            self.replica_breaker
+                .over("replica_breaker", shardgate_breaker::Config::replica(), p);
         if self.keyspaces.is_empty() && !unread.contains("keyspaces") {
             p.add("keyspaces", "at least one keyspace is needed");
         }
@@ -241,9 +257,11 @@ impl Draft {
             client_tls,
             tablet_tls,
             pool: self.pool,
-            poller: self.poller,
             timeouts: self.timeouts,
             limits: self.limits,
+            guard: self.guard,
+            shard_breaker,
+            replica_breaker,
             keyspaces,
         })
     }

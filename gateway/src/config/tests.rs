@@ -40,13 +40,8 @@ fn the_example_parses_and_is_worth_copying() {
     let all = Config::parse(&shown, dir).unwrap();
     let defaults = Config::parse(MINIMAL, dir).unwrap();
     assert_eq!(
-        (&all.pool, &all.poller, &all.timeouts, &all.limits),
-        (
-            &defaults.pool,
-            &defaults.poller,
-            &defaults.timeouts,
-            &defaults.limits
-        )
+        (&all.pool, &all.timeouts, &all.limits),
+        (&defaults.pool, &defaults.timeouts, &defaults.limits)
     );
     assert_eq!((&all.listen, &all.server), (&defaults.listen, &defaults.server));
 }
@@ -270,9 +265,11 @@ fn sections() -> Vec<(&'static str, Vec<&'static str>)> {
         ("[client_tls]", fields::<ClientTls>()),
         ("[tablet_tls]", fields::<TabletTls>()),
         ("[pool]", fields::<Pool>()),
-        ("[poller]", fields::<Poller>()),
         ("[timeouts]", fields::<Timeouts>()),
         ("[limits]", fields::<Limits>()),
+        ("[guard]", fields::<Guard>()),
+        ("[shard_breaker]", fields::<BreakerDraft>()),
+        ("[replica_breaker]", fields::<BreakerDraft>()),
         ("[keyspaces.NAME]", fields::<KeyspaceDraft>()),
         ("[keyspaces.NAME.named]", fields::<NamedDraft>()),
         ("[[keyspaces.NAME.shards]]", fields::<ShardDraft>()),

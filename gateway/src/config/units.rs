@@ -23,6 +23,13 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
     deserializer.deserialize_any(Text)
 }
 
+/// For `#[serde(deserialize_with)]` on a [`Duration`] that may be left out.
+pub(super) fn optional_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
 /// For `#[serde(deserialize_with)]` on a size in bytes.
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     struct Text;

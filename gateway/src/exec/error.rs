@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use crate::base::{ClientError, ErrorKind, GatewayError, ShardId};
+use super::watch::{Deadline, Layer};
+use crate::base::{ClientError, ErrorKind, GatewayError, Role, ShardId};
 use crate::exec::Kill;
 use crate::gather::GatherError;
+use crate::guard::Outcome;
+use crate::route::NotMonotone;
 use crate::tablet::TabletError;
 
 /// Why a statement has no (complete) answer.
@@ -39,15 +42,45 @@ pub enum ExecError {
         /// What was lost.
         reason: String,
     },
-    /// The command's deadline passed.
-    #[error("query timed out after {after:?}; no answer from {}{}", .shards, .note)]
+    /// The command's deadline passed, or an attempt's.
+    #[error("{}; no answer from {}{}", timed_out(.passed), .shards, .note)]
     Deadline {
         /// The limit.
-        after: Duration,
+        passed: Deadline,
         /// The shards that had not answered.
         shards: String,
         /// What is known about writes, with a leading separator.
         note: &'static str,
+    },
+    /// A tablet that had sent rows sent no more.
+    #[error("no more rows from {shards} for {after:?}; what came before is not the whole answer")]
+    TabletSilent {
+        /// The limit.
+        after: Duration,
+        /// The shards that were read.
+        shards: String,
+    },
+    /// Several legs failed; the first error is the most useful one.
+    #[error("{first}; also failed: {others}")]
+    Several {
+        /// The one whose code the client gets.
+        first: Box<ExecError>,
+        /// The other shards, with their codes.
+        others: String,
+    },
+    /// A leg failed, and the client would take a part of the answer, but there is none that is right.
+    #[error("no partial answer ({reason}): {source}")]
+    NotMonotone {
+        /// Why not.
+        reason: NotMonotone,
+        /// The leg's failure.
+        source: Box<ExecError>,
+    },
+    /// The client would take a part of the answer, but no shard gave one.
+    #[error("no partial answer, since every shard failed: {source}")]
+    AllLegsFailed {
+        /// The most useful failure.
+        source: Box<ExecError>,
     },
     /// Somebody killed the statement or the connection.
     #[error("Query execution was interrupted")]
@@ -127,6 +160,13 @@ pub enum ExecError {
     },
 }
 
+fn timed_out(passed: &Deadline) -> String {
+    match passed.layer {
+        Layer::Gateway => format!("query timed out after {:?}", passed.after),
+        Layer::Tablet => format!("a tablet had {:?} and did not answer", passed.after),
+    }
+}
+
 /// What a multi-shard COMMIT did on each shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitReport {
@@ -169,6 +209,85 @@ impl ExecError {
         }
     }
 
+    /// Whether the same read may be tried again at once, on a connection of its own: the tablet, or the way to it, failed
+    /// before it answered. A timeout is not: another wait would be as long.
+    pub fn may_try_again(&self, role: Role) -> bool {
+        match self {
+            Self::Tablet { source, .. } => match source {
+                TabletError::Connect { timed_out, .. } => !timed_out,
+                TabletError::LostBeforeSend { .. }
+                | TabletError::Lost { .. }
+                | TabletError::Draining { .. } => true,
+                TabletError::Refused { .. }
+                | TabletError::PoolFull { .. }
+                | TabletError::PoolTimeout { .. }
+                | TabletError::Protocol { .. }
+                | TabletError::Guard(_)
+                | TabletError::Server(_) => false,
+            },
+            Self::Server { error, .. } => {
+                let outcome = TabletError::Server(error.clone()).outcome(role);
+                matches!(outcome, Outcome::Failure | Outcome::PrimaryGone)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it speaks of the command or its client, not of a leg: no answer in part helps.
+    pub fn is_the_commands_own(&self) -> bool {
+        matches!(
+            self,
+            Self::Killed(_)
+                | Self::ClientGone
+                | Self::ClientStalled(_)
+                | Self::Gather(_)
+                | Self::Answer { .. }
+        )
+    }
+
+    /// Several legs' failures as one: the most useful code first.
+    pub fn join(mut errors: Vec<(ShardId, Self)>) -> Option<Self> {
+        errors.sort_by_key(|(_, e)| e.rank());
+        let mut errors = errors.into_iter();
+        let (_, first) = errors.next()?;
+        if matches!(first, Self::Server { .. }) {
+            // A server's own error is passed on as it is.
+            return Some(first);
+        }
+        let others: Vec<String> = errors
+            .map(|(shard, e)| {
+                let client = e.client_error();
+                match e.code() {
+                    Some(code) => format!("{shard} ({code})"),
+                    None => format!("{shard} ({})", client.errno),
+                }
+            })
+            .collect();
+        if others.is_empty() {
+            return Some(first);
+        }
+        Some(Self::Several {
+            first: Box::new(first),
+            others: others.join(", "),
+        })
+    }
+
+    /// How much a client can do with it: what may have happened to its data first, then what the statement itself is to
+    /// blame for, then tablets, then the rest.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::UnknownOutcome { .. } => 0,
+            Self::Server { .. } | Self::Gather(_) | Self::Answer { .. } => 1,
+            Self::Tablet {
+                source: TabletError::Guard(_),
+                ..
+            } => 4,
+            Self::Tablet { .. } => 2,
+            Self::Deadline { .. } | Self::TabletSilent { .. } => 3,
+            _ => 5,
+        }
+    }
+
     /// Names the shards of a list, for a message.
     pub fn names<'a>(shards: impl IntoIterator<Item = &'a ShardId>) -> String {
         shards
@@ -194,7 +313,14 @@ impl GatewayError for ExecError {
             Self::Server { .. } | Self::Killed(_) => None,
             Self::Gather(e) => e.code(),
             Self::UnknownOutcome { .. } => Some("SG2401"),
-            Self::Deadline { .. } => Some("SG2201"),
+            Self::Deadline { passed, .. } => Some(match passed.layer {
+                Layer::Gateway => "SG2201",
+                Layer::Tablet => "SG2202",
+            }),
+            Self::TabletSilent { .. } => Some("SG2204"),
+            Self::Several { first, .. } => first.code(),
+            Self::NotMonotone { .. } => Some("SG2109"),
+            Self::AllLegsFailed { .. } => Some("SG2110"),
             Self::ClientGone => Some("SG1105"),
             Self::ClientStalled(_) => Some("SG2203"),
             Self::TransactionLost(_) => Some("SG2402"),
@@ -217,7 +343,9 @@ impl GatewayError for ExecError {
             Self::UnknownOutcome { .. } | Self::PartialCommit(_) | Self::PartialDdl { .. } => {
                 ErrorKind::UnknownOutcome
             }
-            Self::Deadline { .. } => ErrorKind::Deadline,
+            Self::Deadline { .. } | Self::TabletSilent { .. } => ErrorKind::Deadline,
+            Self::Several { first, .. } => first.kind(),
+            Self::NotMonotone { .. } | Self::AllLegsFailed { .. } => ErrorKind::Unavailable,
             Self::Killed(_) => ErrorKind::Killed,
             Self::ClientGone | Self::ClientStalled(_) | Self::NoTablet { .. } => ErrorKind::Unavailable,
             Self::TransactionLost(_)
@@ -232,11 +360,14 @@ impl GatewayError for ExecError {
     fn retryable(&self) -> bool {
         match self {
             Self::Tablet { source, .. } => source.retryable(),
+            Self::Several { first, .. } => first.retryable(),
+            Self::NotMonotone { source, .. } | Self::AllLegsFailed { source } => source.retryable(),
             Self::TooManyReserved { .. } | Self::NoTablet { .. } => true,
             Self::Server { .. }
             | Self::Gather(_)
             | Self::UnknownOutcome { .. }
             | Self::Deadline { .. }
+            | Self::TabletSilent { .. }
             | Self::Killed(_)
             | Self::ClientGone
             | Self::ClientStalled(_)
@@ -253,6 +384,11 @@ impl GatewayError for ExecError {
     fn client_error(&self) -> ClientError {
         if let Self::Server { error, .. } = self {
             return error.clone();
+        }
+        if let Self::Several { first, others } = self {
+            let mut error = first.client_error();
+            error.message = format!("{}; also failed: {others}", error.message).into();
+            return error;
         }
         let (errno, sqlstate) = self.errno();
         match self.code() {

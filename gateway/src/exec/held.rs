@@ -1,7 +1,10 @@
 //! The tablet connections a session keeps between statements: those of its transaction, and those that hold state of
 //! its own (temporary tables, locks, variables that do not replay).
 
-use crate::base::{Role, ShardId};
+use std::time::Duration;
+
+use crate::base::{Role, ShardId, clock};
+use crate::guard::{Attempt, Outcome};
 use crate::tablet::{PooledConn, Reservation};
 
 /// One connection in a session's hands.
@@ -17,14 +20,60 @@ pub struct Leased {
     pub in_transaction: bool,
     /// The claim by which it stays with the session although no transaction is open.
     pub reserved: Option<Reservation>,
+    /// The attempt that runs on it, until its outcome is known.
+    pub attempt: Option<Attempt>,
 }
 
 impl Leased {
+    /// A connection that was just taken from its pool.
+    pub fn fresh(shard: ShardId, role: Role, conn: PooledConn) -> Self {
+        Self {
+            shard,
+            role,
+            conn,
+            in_transaction: false,
+            reserved: None,
+            attempt: None,
+        }
+    }
+
+    /// The attempt on it is over.
+    pub fn settle(&mut self, outcome: Outcome) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.record(self.conn.gate(), outcome, clock::now());
+        }
+    }
+
+    /// More rows came; once they have come for a while the attempt has succeeded, since from then on the client's pace
+    /// decides.
+    pub fn streams_well(&mut self) {
+        let now = clock::now();
+        let gate = self.conn.gate();
+        match &self.attempt {
+            Some(attempt) if now.duration_since(attempt.started()) < STALL_WINDOW => {
+                attempt.progressed(gate, now)
+            }
+            Some(_) => self.settle(Outcome::Success),
+            None => {}
+        }
+    }
+
+    /// The attempt on it was given up because a deadline passed.
+    pub fn gave_up(&mut self, tablet_timeout: Option<Duration>) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.gave_up(self.conn.gate(), tablet_timeout, clock::now());
+        }
+    }
+
     /// Whether it stays with the session when the statement is over.
     pub fn stays(&self) -> bool {
         self.in_transaction || self.reserved.is_some()
     }
 }
+
+/// How long a stream must have gone on for its attempt to count as a success, whatever becomes of it: from then on it is
+/// the client's pace that it goes by.
+pub(super) const STALL_WINDOW: Duration = Duration::from_millis(300);
 
 /// The connections a session keeps.
 #[derive(Debug, Default)]
@@ -43,9 +92,9 @@ impl Held {
         Some(self.leases.remove(at))
     }
 
-    /// Whether a connection to a shard is held.
-    pub fn has(&self, shard: &ShardId, role: Role) -> bool {
-        self.leases.iter().any(|l| l.shard == *shard && l.role == role)
+    /// The connection to a shard, if one is held.
+    pub fn find(&self, shard: &ShardId, role: Role) -> Option<&Leased> {
+        self.leases.iter().find(|l| l.shard == *shard && l.role == role)
     }
 
     /// Any connection to a shard, to use it.

@@ -3,12 +3,16 @@
 mod answer;
 mod commit;
 mod error;
+mod fan;
+mod gathered;
 mod held;
 mod kill;
 mod payload;
 mod rename;
+mod retry;
 mod run;
 mod scatter;
+mod shed;
 mod single;
 mod transaction;
 mod warnings;
@@ -21,17 +25,17 @@ pub use held::{Held, Leased};
 pub use kill::{Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
 pub use rename::Rename;
-pub use run::{Run, SLOT_WAIT, TransactionMode};
+pub use run::{Partial, Run, SLOT_WAIT, TransactionMode};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
 };
-pub use watch::{Deadline, Interrupt, Limits};
+pub use watch::{Deadline, Interrupt, Layer, Limits};
 
 use crate::base::Role;
-use crate::route::{Divided, GatherPlan, Leg};
+use crate::route::{GatherPlan, Leg, Monotone};
 
 /// A statement bound to its shards.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
     /// Which tablets may run it.
     pub role: Role,
@@ -43,10 +47,10 @@ pub struct Statement<'a> {
     pub payload: Payload<'a>,
     /// How the legs' answers become one.
     pub gather: &'a GatherPlan,
+    /// Whether an answer without some of the legs is a part of the true one.
+    pub monotone: Monotone,
     /// The leg whose OK packet tells the insert id: the one of the last row.
     pub insert_id_leg: usize,
-    /// How an INSERT's rows are divided among the legs, if they are.
-    pub divided: Option<&'a Divided>,
     /// For each leg, the name of the shard's database and what the client knows it by; empty if they are the same.
     pub renames: &'a [Rename],
 }

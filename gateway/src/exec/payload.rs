@@ -1,14 +1,15 @@
 //! How a leg's statement travels: as text, or as a prepared statement's execution.
 
 use bytes::Bytes;
-use shardgate_breaker::{Outcome, ServerError};
 use shardgate_wire::client::Head;
 use shardgate_wire::protocol::command;
 use shardgate_wire::{ErrPacket, WireError};
 
-use crate::base::{Role, clock};
-use crate::route::LegParams;
-use crate::tablet::{Connection, PooledConn, Sent, TabletError};
+use super::held::Leased;
+use crate::base::clock;
+use crate::guard::{Outcome, Work};
+use crate::route::{Leg, LegParams};
+use crate::tablet::{Connection, PooledConn, Sent, TabletError, Unused, server_error};
 
 /// `ER_UNKNOWN_STMT_HANDLER`: the server does not have the statement (any more).
 const UNKNOWN_STATEMENT: u16 = 1243;
@@ -30,42 +31,45 @@ pub trait EncodeParams: std::fmt::Debug + Send + Sync {
     fn encode(&self, statement_id: u32, which: &LegParams) -> Vec<u8>;
 }
 
-/// Sends a leg's statement and reads the first packet of the answer.
+/// Sends a leg's statement and reads the first packet of the answer. The attempt begins with the first byte; it ends here
+/// too, unless rows follow.
 pub(super) async fn send(
-    conn: &mut PooledConn,
-    sql: &Bytes,
-    params: &LegParams,
+    lease: &mut Leased,
+    leg: &Leg,
     payload: Payload<'_>,
+    work: Work,
 ) -> Result<Head, TabletError> {
     let started = clock::now();
+    let unused = lease.conn.is_unused();
+    lease.attempt = Some(lease.conn.start(work, started)?);
+    let conn = &mut lease.conn;
     let head = match payload {
-        Payload::Text => query(conn, sql).await,
-        Payload::Prepared(values) => prepared(conn, sql, values, params).await,
+        Payload::Text => query(conn, &leg.sql).await,
+        Payload::Prepared(values) => prepared(conn, &leg.sql, values, &leg.params).await,
     };
-    conn.count_call(clock::now().duration_since(started), outcome(conn, &head));
+    let now = clock::now();
+    let outcome = outcome(&lease.conn, &head, unused);
+    lease.conn.count_call(now.duration_since(started), outcome);
+    if let Some(mut attempt) = lease.attempt.take() {
+        if matches!(head, Ok(Head::ResultSet { .. })) {
+            attempt.responded(lease.conn.gate(), now);
+            lease.attempt = Some(attempt);
+        } else {
+            attempt.record(lease.conn.gate(), outcome, now);
+        }
+    }
     head
 }
 
-/// What the answer's beginning says of the tablet.
-fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>) -> Outcome {
-    let at_primary = conn.info().role == Role::Primary;
+/// What the answer's beginning says of the tablet. A connection that lay idle and is lost at its first use was closed by
+/// its server some time ago, which says nothing of the server now.
+fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>, unused: Unused) -> Outcome {
+    let role = conn.info().role;
     match head {
-        Ok(Head::Err(e)) => ServerError {
-            errno: e.code,
-            message: &e.message_text(),
-            at_primary,
-            killed_by_us: false,
-        }
-        .outcome(),
-        Err(TabletError::Server(e)) => ServerError {
-            errno: e.errno,
-            message: &e.message,
-            at_primary,
-            killed_by_us: false,
-        }
-        .outcome(),
+        Ok(Head::Err(e)) => TabletError::Server(server_error(e)).outcome(role),
         Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Outcome::Success,
-        Err(_) => Outcome::Failure,
+        Err(TabletError::Lost { .. }) if unused == Unused::Idle => Outcome::Neutral,
+        Err(e) => e.outcome(role),
     }
 }
 

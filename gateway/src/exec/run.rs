@@ -18,6 +18,7 @@ use crate::balance::Fleet;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
+use crate::guard::{Outcome, Pass, Work};
 use crate::tablet::{Pool, PooledConn, Sent, SettingName, Settings, TabletError};
 
 /// Whether a transaction may span shards.
@@ -61,6 +62,24 @@ pub struct Run<'a> {
     pub leaves_counts: bool,
     /// Settings that the statement may change on its connection behind the gateway's back.
     pub unknown: &'a [SettingName],
+    /// How the statement is told apart from other kinds by those who guard tablets.
+    pub work: Work,
+    /// How many shards are waited for at once; 0 all.
+    pub fan_out: usize,
+    /// Whether the client takes an answer from which shards are missing, where that is a part of the true one.
+    pub partial: Partial,
+    /// Whether anything of the answer has been buffered for the client.
+    pub answering: bool,
+}
+
+/// Whether the client takes an answer from which shards are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Partial {
+    /// Any leg that fails fails the statement.
+    #[default]
+    Refused,
+    /// `SCATTER_ERRORS_AS_WARNINGS`.
+    Accepted,
 }
 
 impl Run<'_> {
@@ -69,7 +88,7 @@ impl Run<'_> {
     pub async fn acquire(&mut self, shards: &[ShardId], role: Role) -> Result<Vec<Leased>, ExecError> {
         self.check_transaction(shards)?;
         self.check_reserved(shards)?;
-        // Pools first: what was taken out of the session's hands must find its way back.
+        // All are asked before anything is sent to any. Pools first: what was taken out of the session's hands must find its way back.
         let missing = self.missing_pools(shards, role)?;
         let waits_short = shards.len() > 1 || !self.held.is_empty();
         let mut ready: Vec<Option<Leased>> = Vec::with_capacity(shards.len());
@@ -109,9 +128,7 @@ impl Run<'_> {
             },
             Ok(Err(e)) => e,
             Err(interrupt) => {
-                if let Interrupt::Deadline(_) = interrupt {
-                    self.metrics.timeouts.handle("gateway").inc();
-                }
+                self.count_timeout(interrupt);
                 interrupt.into_error(ExecError::names(shards), "; nothing was executed")
             }
         };
@@ -282,9 +299,7 @@ impl Run<'_> {
 
     /// The error of an interrupted wait.
     pub fn interrupted(&self, interrupt: Interrupt, shards: String, is_write: bool) -> ExecError {
-        if let Interrupt::Deadline(_) = interrupt {
-            self.metrics.timeouts.handle("gateway").inc();
-        }
+        self.count_timeout(interrupt);
         // Inside a transaction nothing has been committed, and the lost part is rolled back.
         let unknown = is_write && (!self.transaction.is_active());
         if unknown && let Interrupt::Killed(Kill::Query) = interrupt {
@@ -297,6 +312,37 @@ impl Run<'_> {
             ""
         };
         interrupt.into_error(shards, note)
+    }
+
+    /// The attempt on a connection ended without its answer: held against the tablet only if a deadline passed.
+    pub(super) fn give_up(&self, lease: &mut Leased, interrupt: Interrupt) {
+        match interrupt {
+            Interrupt::Deadline(_) => lease.gave_up(self.limits.tablet),
+            // Nobody waits any more: it says nothing of the tablet.
+            Interrupt::Killed(_) | Interrupt::ClientGone => drop(lease.attempt.take()),
+        }
+    }
+
+    /// Tablets that had sent rows sent no more, while somebody read.
+    pub(super) fn tablet_silent(&self, leases: &mut [&mut Leased]) -> ExecError {
+        self.metrics.timeouts.handle("tablet_silent").inc();
+        for lease in &mut *leases {
+            let now = clock::now();
+            let attempt = lease.attempt.take();
+            // A stream that had gone well for a while was settled already; now it goes badly.
+            let attempt = attempt.unwrap_or_else(|| lease.conn.gate().start_held(self.work, now));
+            attempt.record(lease.conn.gate(), Outcome::Timeout, now);
+        }
+        ExecError::TabletSilent {
+            after: self.limits.tablet_silent.unwrap_or_default(),
+            shards: ExecError::names(leases.iter().map(|l| &l.shard)),
+        }
+    }
+
+    fn count_timeout(&self, interrupt: Interrupt) {
+        if let Interrupt::Deadline(passed) = interrupt {
+            self.metrics.timeouts.handle(passed.layer.label()).inc();
+        }
     }
 
     /// Claims the connections for the session before the statement leaves state on them, so that it never has to be
@@ -355,25 +401,50 @@ impl Run<'_> {
         }
     }
 
-    fn missing_pools(&self, shards: &[ShardId], role: Role) -> Result<Vec<Option<Arc<Pool>>>, ExecError> {
-        let pool = |shard: &ShardId| {
-            let found = self.fleet.pool(shard, role, self.found_rows);
-            found.ok_or_else(|| ExecError::NoTablet {
-                shard: shard.clone(),
-                role: role.as_str(),
-            })
+    fn missing_pools(&self, shards: &[ShardId], role: Role) -> Result<Vec<Option<Way>>, ExecError> {
+        let now = clock::now();
+        let way = |shard: &ShardId| {
+            if let Some(held) = self.held.find(shard, role) {
+                held.conn.gate().enter_held(now).map_err(|e| {
+                    self.metrics
+                        .refused
+                        .handle(&format!("{}.{shard}", e.label()))
+                        .inc();
+                    ExecError::tablet(shard.clone(), TabletError::Guard(e))
+                })?;
+                return Ok(None);
+            }
+            self.way(shard, role, now).map(Some)
         };
-        shards
-            .iter()
-            .map(|s| {
-                if self.held.has(s, role) {
-                    Ok(None)
-                } else {
-                    pool(s).map(Some)
-                }
-            })
-            .collect()
+        shards.iter().map(way).collect()
     }
+
+    /// The pool that leads to a shard, and the leave to use it.
+    pub(super) fn way(&self, shard: &ShardId, role: Role, now: Instant) -> Result<Way, ExecError> {
+        find_way(self.fleet, (shard, role, self.found_rows), self.work, now)
+    }
+}
+
+/// A pool, and the leave to use it.
+pub(super) type Way = (Arc<Pool>, Pass);
+
+/// The pool that leads to a shard's tablets of a role, and the leave to use it.
+pub(super) fn find_way(
+    fleet: &Fleet,
+    (shard, role, found_rows): (&ShardId, Role, bool),
+    work: Work,
+    now: Instant,
+) -> Result<Way, ExecError> {
+    let pool = fleet
+        .pool(shard, role, found_rows)
+        .ok_or_else(|| ExecError::NoTablet {
+            shard: shard.clone(),
+            role: role.as_str(),
+        })?;
+    let pass = pool
+        .enter(work, now)
+        .map_err(|e| ExecError::tablet(shard.clone(), e))?;
+    Ok((pool, pass))
 }
 
 /// How long a session that holds one slot, or wants several, waits for another: two such sessions could wait for each
@@ -381,7 +452,7 @@ impl Run<'_> {
 pub const SLOT_WAIT: Duration = Duration::from_secs(2);
 
 /// The deadline, or `limit` from now if that is sooner.
-fn sooner(deadline: Option<Instant>, limit: Duration) -> Instant {
+pub(super) fn sooner(deadline: Option<Instant>, limit: Duration) -> Instant {
     let own = clock::now() + limit;
     deadline.map_or(own, |d| d.min(own))
 }
@@ -393,47 +464,40 @@ fn changes_what_names_mean(what: &str) -> bool {
 
 /// How a connection joins a statement.
 #[derive(Clone, Copy)]
-struct Joining<'a> {
-    settings: &'a Settings,
-    slot_by: Option<Instant>,
-    opening: &'a [String],
-    role: Role,
+pub(super) struct Joining<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) slot_by: Option<Instant>,
+    pub(super) opening: &'a [String],
+    pub(super) role: Role,
 }
 
 /// Fills every place of `ready`, all legs side by side. On failure what was there stays in its place.
 async fn join_all(
     shards: &[ShardId],
     ready: &mut [Option<Leased>],
-    missing: Vec<Option<Arc<Pool>>>,
+    missing: Vec<Option<Way>>,
     how: Joining<'_>,
 ) -> Result<(), ExecError> {
     if let ([shard], [place]) = (shards, &mut *ready) {
         // The common case, without the machinery of many.
-        let pool = missing.into_iter().next().flatten();
-        return join_one(shard, place, pool, how).await;
+        let way = missing.into_iter().next().flatten();
+        return join_one(shard, place, way, how).await;
     }
     let legs = shards.iter().zip(ready.iter_mut()).zip(missing);
-    let all = legs.map(|((shard, place), pool)| join_one(shard, place, pool, how));
+    let all = legs.map(|((shard, place), way)| join_one(shard, place, way, how));
     futures::future::try_join_all(all).await.map(|_| ())
 }
 
 async fn join_one(
     shard: &ShardId,
     place: &mut Option<Leased>,
-    pool: Option<Arc<Pool>>,
+    way: Option<Way>,
     how: Joining<'_>,
 ) -> Result<(), ExecError> {
     let tag = |e: TabletError| ExecError::tablet(shard.clone(), e);
-    if let Some(pool) = pool {
-        let conn = ready_conn(&pool, how).await.map_err(tag)?;
-        let shard = shard.clone();
-        *place = Some(Leased {
-            shard,
-            role: how.role,
-            conn,
-            in_transaction: false,
-            reserved: None,
-        });
+    if let Some(way) = way {
+        let conn = ready_conn(way, how).await.map_err(tag)?;
+        *place = Some(Leased::fresh(shard.clone(), how.role, conn));
     }
     let Some(lease) = place.as_mut() else {
         return Ok(());
@@ -450,11 +514,13 @@ async fn join_one(
 
 /// A pooled connection with the session's settings. What an earlier session set may be impossible to take back; that is
 /// not this session's fault, so a connection that refuses is replaced by a fresh one.
-async fn ready_conn(pool: &Arc<Pool>, how: Joining<'_>) -> Result<PooledConn, TabletError> {
-    let mut conn = pool.checkout(how.settings, how.slot_by).await?;
+pub(super) async fn ready_conn((pool, pass): Way, how: Joining<'_>) -> Result<PooledConn, TabletError> {
+    let mut conn = pool.checkout(pass, how.settings, how.slot_by).await?;
     if conn.applied().is_empty() || conn.apply(how.settings).await.is_ok() {
         return Ok(conn);
     }
+    let work = conn.work();
     conn.discard();
-    pool.checkout_fresh(how.slot_by).await
+    let pass = pool.enter(work, clock::now())?;
+    pool.checkout_fresh(pass, how.slot_by).await
 }

@@ -6,25 +6,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-use shardgate_wire::client::{Head, RowEvent};
+use shardgate_wire::client::Head;
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::{Answer, add_ok};
+use super::gathered::gathered;
 use super::held::Leased;
 use super::payload::{self, Payload};
 use super::run::Run;
+use super::shed::Shed;
 use super::single::lost;
-use super::{ExecError, Statement};
-use crate::base::ShardId;
-use crate::gather::{Gather, GatherError, GatherLimits, Protocol};
+use super::{ExecError, Rename, Statement, fan};
+use crate::base::{ShardId, clock};
 use crate::route::Leg;
-use crate::tablet::{Sent, TabletError, server_error};
-
-/// How many rows are sent between two looks at the kill switch.
-const ROWS_A_TURN: usize = 1024;
+use crate::tablet::{Sent, server_error};
 
 /// Runs a statement on several shards.
 pub(super) async fn run(
@@ -32,6 +27,9 @@ pub(super) async fn run(
     statement: &Statement<'_>,
     legs: &[Leg],
 ) -> Result<Answer, ExecError> {
+    if reads_freely(run, statement, legs) {
+        return read(run, statement, legs).await;
+    }
     let shards: Vec<ShardId> = legs.iter().map(|l| l.shard.clone()).collect();
     let mut leases = run.acquire(&shards, statement.role).await?;
     let guarded = statement.is_write && run.transaction.is_active() && !run.implicit;
@@ -48,6 +46,46 @@ pub(super) async fn run(
     }
     run.put_back(leases);
     result
+}
+
+/// Whether each leg may go its own way: a read that no transaction, lock or other state of the session ties to
+/// connections it holds.
+fn reads_freely(run: &Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> bool {
+    !statement.is_write
+        && !run.transaction.is_active()
+        && run.reserve.is_none()
+        && run.held.lost().is_none()
+        && run.held.reserved().is_none()
+        && !legs
+            .iter()
+            .any(|l| run.held.find(&l.shard, statement.role).is_some())
+}
+
+/// A read on its own.
+async fn read(run: &mut Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> Result<Answer, ExecError> {
+    let mut shed = Shed::of(run, statement);
+    let asked = fan::ask(run, statement, legs, &mut shed).await?;
+    if asked.is_empty() {
+        return Err(shed.nothing_left());
+    }
+    let renames: Vec<Rename>;
+    let mut statement = *statement;
+    if asked.len() < legs.len() && !statement.renames.is_empty() {
+        renames = asked
+            .iter()
+            .filter_map(|a| statement.renames.get(a.index).cloned())
+            .collect();
+        statement.renames = &renames;
+    }
+    let mut leases = Vec::with_capacity(asked.len());
+    let mut heads = Vec::with_capacity(asked.len());
+    for leg in asked {
+        leases.push(leg.lease);
+        heads.push(leg.head);
+    }
+    let result = one_answer(run, &statement, heads, &mut leases, &mut shed).await;
+    run.put_back(leases);
+    result.map_err(|e| shed.refuse(e))
 }
 
 /// A statement that fails on one shard must leave nothing on the others, as on one server: so it runs behind a savepoint
@@ -116,20 +154,29 @@ async fn answer(
     leases: &mut [Leased],
 ) -> Result<Answer, ExecError> {
     let heads = send_all(run, statement, legs, leases).await?;
+    // What is held together, in a transaction or by state, is not answered in part.
+    let mut shed = Shed::nothing();
+    one_answer(run, statement, heads, leases, &mut shed).await
+}
+
+/// The legs' answers as one.
+async fn one_answer(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    heads: Vec<Head>,
+    leases: &mut [Leased],
+    shed: &mut Shed,
+) -> Result<Answer, ExecError> {
     let mut oks = Vec::new();
     let mut sets = 0;
-    for (leg, (lease, head)) in leases.iter().zip(heads).enumerate() {
+    for (lease, head) in leases.iter().zip(heads) {
         match head {
             Head::Ok(ok) => oks.push(ok),
             Head::ResultSet { .. } => sets += 1,
             Head::Err(e) => {
-                let mut error = server_error(&e);
-                if let Some(text) = statement.divided.and_then(|d| d.message(leg, &error.message)) {
-                    error.message = text.into();
-                }
                 return Err(ExecError::Server {
                     shard: lease.shard.clone(),
-                    error,
+                    error: server_error(&e),
                 });
             }
             Head::LocalInfile(_) => {
@@ -143,9 +190,9 @@ async fn answer(
     }
     match (sets, oks.len()) {
         (0, _) => added_up(run, statement, leases, &oks).await,
-        (_, 0) => gathered(run, statement, legs, leases).await,
+        (_, 0) => gathered(run, statement, leases, shed).await,
         _ => {
-            let shard = legs[0].shard.clone();
+            let shard = leases[0].shard.clone();
             Err(ExecError::Answer {
                 shard,
                 what: "some shards answered with rows and others without",
@@ -165,10 +212,12 @@ async fn send_all(
     let payload: Payload<'_> = statement.payload;
     let is_write = statement.is_write;
     let wait_for_all = is_write || leases.iter().any(Leased::stays);
+    let work = run.work;
+    let limits = run.limits.attempt(clock::now());
     let answered: Vec<AtomicBool> = legs.iter().map(|_| AtomicBool::new(false)).collect();
     let each = legs.iter().zip(leases.iter_mut()).zip(&answered);
     let pending = each.map(|((leg, lease), answered)| async move {
-        let head = payload::send(&mut lease.conn, &leg.sql, &leg.params, payload).await;
+        let head = payload::send(lease, leg, payload, work).await;
         answered.store(true, Ordering::Relaxed);
         match head {
             Ok(Head::Err(e)) if !wait_for_all => Err(ExecError::Server {
@@ -180,16 +229,17 @@ async fn send_all(
     });
     let result = if wait_for_all {
         let all = futures::future::join_all(pending);
-        run.limits
+        limits
             .watch(run.client, all)
             .await
             .map(|heads| decide(statement, legs, heads))
     } else {
-        run.limits
+        limits
             .watch(run.client, futures::future::try_join_all(pending))
             .await
     };
     result.unwrap_or_else(|i| {
+        leases.iter_mut().for_each(|l| run.give_up(l, i));
         let silent = legs
             .iter()
             .zip(&answered)
@@ -246,7 +296,7 @@ async fn added_up(
 ) -> Result<Answer, ExecError> {
     let mut sum = OkPacket::default();
     let mut answer = Answer::default();
-    for (leg, (lease, ok)) in leases.iter_mut().zip(oks).enumerate() {
+    for (lease, ok) in leases.iter_mut().zip(oks) {
         if ok.status.contains(StatusFlags::MORE_RESULTS) {
             let what = "several results from several shards";
             return Err(ExecError::Answer {
@@ -255,21 +305,8 @@ async fn added_up(
             });
         }
         run.note_status(lease, ok.status);
-        let mut warnings = run.warnings(lease, ok.warnings).await;
-        let mut ok = ok.clone();
-        if let Some(divided) = statement.divided {
-            for warning in &mut warnings {
-                if let Some(text) = divided.message(leg, &warning.message) {
-                    warning.message = text;
-                }
-            }
-            if ok.info.is_empty() {
-                let info = divided.info(leg, ok.affected_rows, ok.warnings);
-                ok.info = info.map(Bytes::from).unwrap_or_default();
-            }
-        }
-        answer.warnings.extend(warnings);
-        add_ok(&mut sum, &ok);
+        answer.warnings.extend(run.warnings(lease, ok.warnings).await);
+        add_ok(&mut sum, ok);
     }
     // The rows of a sharded table bring their ids along: none was generated, so LAST_INSERT_ID() stays as it was.
     sum.last_insert_id = oks.get(statement.insert_id_leg).map_or(0, |ok| ok.last_insert_id);
@@ -277,214 +314,4 @@ async fn added_up(
     answer.warning_count = sum.warnings;
     answer.ok = Some(sum);
     Ok(answer)
-}
-
-/// What one turn of reading a leg gave: rows, and the end if it came along.
-#[derive(Debug, Default)]
-struct Turn {
-    rows: Vec<Bytes>,
-    end: Option<OkPacket>,
-}
-
-/// Rows of all legs become one result.
-async fn gathered(
-    run: &mut Run<'_>,
-    statement: &Statement<'_>,
-    legs: &[Leg],
-    leases: &mut [Leased],
-) -> Result<Answer, ExecError> {
-    let protocol = match statement.payload {
-        Payload::Text => Protocol::Text,
-        Payload::Prepared(_) => Protocol::Binary,
-    };
-    let shards = legs.iter().map(|l| l.shard.clone()).collect();
-    let mut gather = Gather::new(statement.gather, shards, protocol, GatherLimits::default());
-    read_columns(run, statement, leases, &mut gather).await?;
-    send_columns(run, statement, &gather);
-    let mut ends = vec![None; leases.len()];
-    let mut answer = Answer::default();
-    while !gather.finished() {
-        // The deadline is for the first row that reaches the client, whichever legs have sent some.
-        let first = answer.rows == 0;
-        let turns = read_turn(run, leases, &gather, first).await?;
-        take_turns(turns, leases, &mut gather, &mut ends)?;
-        send_rows(run, &mut gather, &mut answer).await?;
-    }
-    finish(run, leases, &ends, &mut answer).await;
-    Ok(answer)
-}
-
-async fn read_columns(
-    run: &mut Run<'_>,
-    statement: &Statement<'_>,
-    leases: &mut [Leased],
-    gather: &mut Gather,
-) -> Result<(), ExecError> {
-    let waiting = ExecError::names(leases.iter().map(|l| &l.shard));
-    let reading = leases.iter_mut().map(|lease| async move {
-        let columns = lease.conn.wire().read_columns().await;
-        columns.map_err(|e| ExecError::tablet(lease.shard.clone(), lease.conn.failed(e, Sent::Maybe)))
-    });
-    let all = match run
-        .limits
-        .watch(run.client, futures::future::try_join_all(reading))
-        .await
-    {
-        Ok(all) => all?,
-        Err(i) => return Err(run.interrupted(i, waiting, statement.is_write)),
-    };
-    for (leg, columns) in all.into_iter().enumerate() {
-        let plain: Vec<Bytes> = match statement.rename_of(leg) {
-            Some(rename) => columns.definitions.iter().map(|d| rename.column(d)).collect(),
-            None => columns.definitions,
-        };
-        gather.leg_columns(leg, &plain)?;
-    }
-    Ok(())
-}
-
-fn send_columns(run: &mut Run<'_>, _statement: &Statement<'_>, gather: &Gather) {
-    let status = run.client_status(StatusFlags::empty());
-    run.client.put_raw_columns(&gather.output_columns(), status, 0);
-}
-
-/// Waits until at least one of the wanted legs has something, then takes what every wanted leg has.
-async fn read_turn(
-    run: &mut Run<'_>,
-    leases: &mut [Leased],
-    gather: &Gather,
-    first: bool,
-) -> Result<Vec<(usize, Result<Turn, TabletError>)>, ExecError> {
-    let silent = run.limits.tablet_silent;
-    let first_shard = leases[0].shard.clone();
-    let mut pending: FuturesUnordered<_> = leases
-        .iter_mut()
-        .enumerate()
-        .filter(|(i, _)| gather.wants(*i))
-        .map(|(i, lease)| async move { (i, read_leg(lease).await) })
-        .collect();
-    if pending.is_empty() {
-        let what = "rows are neither wanted nor at hand: this is a defect of the gateway";
-        return Err(ExecError::Answer {
-            shard: first_shard,
-            what,
-        });
-    }
-    let ready = async {
-        let mut got: Vec<_> = pending.next().await.into_iter().collect();
-        // What else is ready comes along; the rest is asked again: reading a row is cancel-safe.
-        while let Some(Some(more)) = futures::FutureExt::now_or_never(pending.next()) {
-            got.push(more);
-        }
-        got
-    };
-    let limited = async {
-        match silent.filter(|_| !first) {
-            Some(limit) => tokio::time::timeout(limit, ready).await.map_err(|_| limit),
-            None => Ok(ready.await),
-        }
-    };
-    let outcome = if first {
-        run.limits.watch(run.client, limited).await
-    } else {
-        super::watch::Limits {
-            deadline: None,
-            ..run.limits
-        }
-        .watch(run.client, limited)
-        .await
-    };
-    drop(pending);
-    // Named only now: almost every turn ends well.
-    let waiting = || {
-        let asked = leases.iter().enumerate().filter(|(i, _)| gather.wants(*i));
-        ExecError::names(asked.map(|(_, l)| &l.shard))
-    };
-    match outcome {
-        Ok(Ok(turns)) => Ok(turns),
-        Ok(Err(after)) => {
-            run.metrics.timeouts.handle("tablet_silent").inc();
-            Err(ExecError::Deadline {
-                after,
-                shards: waiting(),
-                note: "; its rows stopped coming",
-            })
-        }
-        Err(i) => Err(run.interrupted(i, waiting(), false)),
-    }
-}
-
-/// One row, and what else was read along with it. Waits only for the first, so that a drop loses nothing.
-async fn read_leg(lease: &mut Leased) -> Result<Turn, TabletError> {
-    let mut turn = Turn::default();
-    let mut event = lease.conn.wire().next_row().await.map(Some);
-    loop {
-        match event {
-            Ok(Some(RowEvent::Row(row))) => turn.rows.push(row),
-            Ok(Some(RowEvent::End(end))) => {
-                turn.end = Some(end);
-                return Ok(turn);
-            }
-            Ok(Some(RowEvent::Err(e))) => return Err(TabletError::Server(server_error(&e))),
-            Ok(None) => return Ok(turn),
-            Err(e) => return Err(lease.conn.failed(e, Sent::Maybe)),
-        }
-        if turn.rows.len() >= ROWS_A_TURN {
-            return Ok(turn);
-        }
-        event = lease.conn.wire().next_row_buffered();
-    }
-}
-
-fn take_turns(
-    turns: Vec<(usize, Result<Turn, TabletError>)>,
-    leases: &[Leased],
-    gather: &mut Gather,
-    ends: &mut [Option<OkPacket>],
-) -> Result<(), ExecError> {
-    for (leg, turn) in turns {
-        let turn = turn.map_err(|e| ExecError::tablet(leases[leg].shard.clone(), e))?;
-        for row in turn.rows {
-            gather.push_row(leg, row)?;
-        }
-        if let Some(end) = turn.end {
-            gather.leg_done(leg)?;
-            ends[leg] = Some(end);
-        }
-    }
-    Ok(())
-}
-
-async fn send_rows(run: &mut Run<'_>, gather: &mut Gather, answer: &mut Answer) -> Result<(), ExecError> {
-    while let Some(row) = gather.pop().map_err(|e: GatherError| ExecError::from(e))? {
-        run.client.put_raw(&row);
-        answer.rows += 1;
-        run.flush_if_full().await?;
-    }
-    Ok(())
-}
-
-async fn finish(run: &mut Run<'_>, leases: &mut [Leased], ends: &[Option<OkPacket>], answer: &mut Answer) {
-    let mut sum = OkPacket::default();
-    for (lease, end) in leases.iter_mut().zip(ends) {
-        // A leg without an end was stopped early because the window is full. Its own LIMIT bounds what is left.
-        let Some(end) = end else {
-            if !matches!(run.limits.watch(run.client, rest_of(lease)).await, Ok(Ok(()))) {
-                run.note_error(lease).await;
-            }
-            continue;
-        };
-        run.note_status(lease, end.status);
-        answer.warnings.extend(run.warnings(lease, end.warnings).await);
-        add_ok(&mut sum, end);
-    }
-    run.metrics.rows_returned.add(answer.rows);
-    answer.warning_count = sum.warnings;
-    run.put_rows_end(&sum, false);
-}
-
-/// Reads a leg to its end.
-async fn rest_of(lease: &mut Leased) -> Result<(), TabletError> {
-    while read_leg(lease).await?.end.is_none() {}
-    Ok(())
 }

@@ -1,18 +1,23 @@
 //! One leg: the tablet's answer goes to the client as it comes.
 
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use shardgate_wire::client::Head;
 use shardgate_wire::relay::{RelayEnd, RelayError, RelayLimits, RelayStats, relay_rows};
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::Answer;
-use super::held::Leased;
+use super::held::{Leased, STALL_WINDOW};
 use super::payload;
+use super::retry::Tries;
 use super::run::Run;
 use super::watch::{Interrupt, Limits};
 use super::{ExecError, Statement};
-use crate::base::ShardId;
+use crate::base::{ShardId, clock};
+use crate::guard::{Attempt, Gate, Outcome};
 use crate::route::Leg;
 use crate::tablet::{Connection, Sent, TabletError, server_error};
 
@@ -22,6 +27,19 @@ pub(super) async fn run(
     statement: &Statement<'_>,
     leg: &Leg,
 ) -> Result<Answer, ExecError> {
+    let mut tries = Tries::of(run, statement);
+    loop {
+        let error = match once(run, statement, leg).await {
+            Ok(answer) => return Ok(answer),
+            Err(e) => e,
+        };
+        if run.answering || !tries.again(run, &leg.shard, &error).await {
+            return Err(error);
+        }
+    }
+}
+
+async fn once(run: &mut Run<'_>, statement: &Statement<'_>, leg: &Leg) -> Result<Answer, ExecError> {
     let shards = std::slice::from_ref(&leg.shard);
     let Some(mut lease) = run.acquire(shards, statement.role).await?.pop() else {
         return Err(ExecError::NoTablet {
@@ -43,11 +61,15 @@ async fn answer(
     leg: &Leg,
     lease: &mut Leased,
 ) -> Result<Answer, ExecError> {
-    let sending = payload::send(&mut lease.conn, &leg.sql, &leg.params, statement.payload);
-    let head = run.limits.watch(run.client, sending).await;
+    let limits = run.limits.attempt(clock::now());
+    let sending = payload::send(lease, leg, statement.payload, run.work);
+    let head = limits.watch(run.client, sending).await;
     let mut head = match head {
         Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
-        Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
+        Err(i) => {
+            run.give_up(lease, i);
+            return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write));
+        }
     };
     let mut answer = Answer::default();
     loop {
@@ -65,12 +87,12 @@ async fn answer(
                     what: "LOAD DATA LOCAL is not supported",
                 });
             }
-            Head::ResultSet { .. } => result_set(run, statement, lease, &mut answer).await?,
+            Head::ResultSet { .. } => result_set(run, statement, lease, (&mut answer, limits)).await?,
         };
         if !end.status.contains(StatusFlags::MORE_RESULTS) {
             return Ok(answer);
         }
-        let next = run.limits.watch(run.client, read_head(&mut lease.conn)).await;
+        let next = limits.watch(run.client, read_head(&mut lease.conn)).await;
         head = match next {
             Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
             Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
@@ -87,6 +109,7 @@ async fn read_head(conn: &mut Connection) -> Result<Head, TabletError> {
 async fn ok_packet(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, ok: OkPacket) -> OkPacket {
     let more = ok.status.contains(StatusFlags::MORE_RESULTS);
     finish(run, lease, answer, &ok).await;
+    run.answering = true;
     answer.affected_rows = Some(ok.affected_rows);
     if ok.last_insert_id != 0 && run.generated_id(lease).await == Some(ok.last_insert_id) {
         answer.last_insert_id = ok.last_insert_id;
@@ -100,17 +123,25 @@ async fn result_set(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     lease: &mut Leased,
-    answer: &mut Answer,
+    (answer, limits): (&mut Answer, Limits<'_>),
 ) -> Result<OkPacket, ExecError> {
     let shard = lease.shard.clone();
     let reading = async {
         let columns = lease.conn.wire().read_columns().await;
         columns.map_err(|e| lease.conn.failed(e, Sent::Maybe))
     };
-    let columns = match run.limits.watch(run.client, reading).await {
-        Ok(columns) => columns.map_err(|e| lost(&shard, e, statement.is_write && !lease.in_transaction))?,
-        Err(i) => return Err(run.interrupted(i, shard.to_string(), statement.is_write)),
+    let columns = match limits.watch(run.client, reading).await {
+        Ok(Ok(columns)) => columns,
+        Ok(Err(e)) => {
+            lease.settle(e.outcome(lease.role));
+            return Err(lost(&shard, e, statement.is_write && !lease.in_transaction));
+        }
+        Err(i) => {
+            run.give_up(lease, i);
+            return Err(run.interrupted(i, shard.to_string(), statement.is_write));
+        }
     };
+    run.answering = true;
     let status = run.client_status(StatusFlags::empty());
     match statement.rename_of(0) {
         Some(rename) => {
@@ -119,7 +150,7 @@ async fn result_set(
         }
         None => run.client.put_raw_columns(&columns.definitions, status, 0),
     }
-    let end = relay(run, statement, lease, answer).await?;
+    let end = relay(run, statement, lease, (answer, limits)).await?;
     let more = end.status.contains(StatusFlags::MORE_RESULTS);
     finish(run, lease, answer, &end).await;
     answer.affected_rows = None;
@@ -131,79 +162,114 @@ async fn relay(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     lease: &mut Leased,
-    answer: &mut Answer,
+    (answer, limits): (&mut Answer, Limits<'_>),
 ) -> Result<OkPacket, ExecError> {
-    let limits = RelayLimits {
+    let relay_limits = RelayLimits {
         tablet_silent: run.limits.tablet_silent,
         client_stalled: run.limits.client_stalled,
     };
     let mut stats = RelayStats::default();
     let started = AtomicBool::new(false);
+    let gate = Arc::clone(lease.conn.gate());
     let result = {
-        let relaying = relay_rows(lease.conn.wire(), run.client, limits, &mut stats, |_| {
+        let relaying = relay_rows(lease.conn.wire(), run.client, relay_limits, &mut stats, |_| {
             started.store(true, Ordering::Relaxed);
         });
-        until_first_row(relaying, &run.limits, &started).await
+        let stream = Stream {
+            started: &started,
+            attempt: &mut lease.attempt,
+            gate: &gate,
+        };
+        stream.until_end(relaying, &limits).await
     };
     answer.rows += stats.rows;
     run.metrics.rows_returned.add(stats.rows);
-    let result = match result {
-        Ok(result) => result,
-        Err(i) => return Err(run.interrupted(i, lease.shard.to_string(), statement.is_write)),
-    };
+    let is_write = statement.is_write && !lease.in_transaction;
     match result {
-        Ok(RelayEnd::End(end)) => Ok(end),
-        Ok(RelayEnd::Err(e)) => Err(ExecError::Server {
-            shard: lease.shard.clone(),
-            error: server_error(&e),
-        }),
-        Err(RelayError::Tablet { source, .. }) => {
+        Ok(Ok(RelayEnd::End(end))) => {
+            lease.settle(Outcome::Success);
+            Ok(end)
+        }
+        Ok(Ok(RelayEnd::Err(e))) => {
+            let error = server_error(&e);
+            lease.settle(TabletError::Server(error.clone()).outcome(lease.role));
+            let shard = lease.shard.clone();
+            Err(ExecError::Server { shard, error })
+        }
+        Ok(Err(RelayError::Tablet { source, .. })) => {
             let error = lease.conn.failed(source, Sent::Maybe);
-            Err(lost(
-                &lease.shard,
-                error,
-                statement.is_write && !lease.in_transaction,
-            ))
+            lease.settle(error.outcome(lease.role));
+            Err(lost(&lease.shard, error, is_write))
         }
-        Err(RelayError::TabletSilent { .. }) => {
-            let after = run.limits.tablet_silent.unwrap_or_default();
-            run.metrics.timeouts.handle("tablet_silent").inc();
-            Err(ExecError::Deadline {
-                after,
-                shards: lease.shard.to_string(),
-                note: "; its rows stopped coming",
-            })
-        }
-        Err(RelayError::Client(_)) => Err(ExecError::ClientGone),
-        Err(RelayError::ClientStalled) => {
+        Ok(Err(RelayError::TabletSilent { .. })) => Err(run.tablet_silent(&mut [lease])),
+        Ok(Err(RelayError::Client(_))) => Err(ExecError::ClientGone),
+        Ok(Err(RelayError::ClientStalled)) => {
             run.metrics.timeouts.handle("client_stalled").inc();
-            Err(ExecError::ClientStalled(
-                run.limits.client_stalled.unwrap_or_default(),
-            ))
+            let limit = run.limits.client_stalled.unwrap_or_default();
+            Err(ExecError::ClientStalled(limit))
+        }
+        Err(i) => {
+            run.give_up(lease, i);
+            Err(run.interrupted(i, lease.shard.to_string(), statement.is_write))
         }
     }
 }
 
-/// Waits for a relay. The deadline holds until the first rows went out; from then on the relay's own limits hold.
-async fn until_first_row<T>(
-    relaying: impl Future<Output = T>,
-    limits: &Limits<'_>,
-    started: &AtomicBool,
-) -> Result<T, Interrupt> {
-    tokio::pin!(relaying);
-    let mut armed = true;
-    loop {
-        tokio::select! {
-            biased;
-            end = &mut relaying => return Ok(end),
-            kill = limits.kill.thrown() => return Err(Interrupt::Killed(kill)),
-            after = limits.expired(), if armed => {
-                if !started.load(Ordering::Relaxed) {
-                    return Err(Interrupt::Deadline(after));
+/// Rows on their way from a tablet to the client.
+struct Stream<'a> {
+    /// Whether the first rows went out.
+    started: &'a AtomicBool,
+    attempt: &'a mut Option<Attempt>,
+    gate: &'a Gate,
+}
+
+impl Stream<'_> {
+    /// Waits for a relay. The deadline holds until the first rows went out; from then on the relay's own limits hold.
+    async fn until_end<T>(
+        self,
+        relaying: impl Future<Output = T>,
+        limits: &Limits<'_>,
+    ) -> Result<T, Interrupt> {
+        tokio::pin!(relaying);
+        let mut deadline_holds = true;
+        // Made only for a stream that is not over at once.
+        let mut settles = None;
+        let mut noted = false;
+        loop {
+            let step = std::future::poll_fn(|cx| match relaying.as_mut().poll(cx) {
+                Poll::Ready(end) => Poll::Ready(Some(end)),
+                Poll::Pending if !noted && self.started.load(Ordering::Relaxed) => {
+                    noted = true;
+                    Poll::Ready(None)
                 }
-                armed = false;
+                Poll::Pending => Poll::Pending,
+            });
+            tokio::select! {
+                biased;
+                end = step => match end {
+                    Some(end) => return Ok(end),
+                    None => {
+                        deadline_holds = false;
+                        settles = Some(Box::pin(tokio::time::sleep(STALL_WINDOW)));
+                    }
+                },
+                kill = limits.kill.thrown() => return Err(Interrupt::Killed(kill)),
+                passed = limits.expired(), if deadline_holds => return Err(Interrupt::Deadline(passed)),
+                () = wait(&mut settles), if settles.is_some() => {
+                    settles = None;
+                    if let Some(attempt) = self.attempt.take() {
+                        attempt.record(self.gate, Outcome::Success, clock::now());
+                    }
+                }
             }
         }
+    }
+}
+
+async fn wait(timer: &mut Option<Pin<Box<tokio::time::Sleep>>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Limits<'a> {
     pub kill: &'a KillSwitch,
     /// When the command must have its first row; `None` lifts the limit.
     pub deadline: Option<Deadline>,
+    /// How long one attempt on a tablet may take; `None` for as long as the command.
+    pub tablet: Option<Duration>,
     /// How long a tablet may send nothing once rows flow; `None` for ever.
     pub tablet_silent: Option<Duration>,
     /// How long the client may take nothing; `None` for ever.
@@ -28,6 +30,28 @@ pub struct Deadline {
     pub at: Instant,
     /// The limit.
     pub after: Duration,
+    /// Whose limit it is.
+    pub layer: Layer,
+}
+
+/// Whose limit a deadline is. The tablet's lies inside the gateway's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// `mysql_server_query_timeout`, a directive, or a `SET`: of the whole command.
+    Gateway,
+    /// `queryserver_config_query_timeout`: of one attempt.
+    Tablet,
+}
+
+impl Layer {
+    /// The label in metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Tablet => "tablet",
+        }
+    }
 }
 
 /// Why a wait ended without its result.
@@ -38,7 +62,46 @@ pub enum Interrupt {
     /// The client closed or reset its connection.
     ClientGone,
     /// The deadline passed.
-    Deadline(Duration),
+    Deadline(Deadline),
+}
+
+/// What an attempt leaves of the command's time, for the answer to reach the client: a twentieth, within these bounds.
+const MARGIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+impl Limits<'_> {
+    /// The limits of an attempt that begins now: the tablet's own, or what is left of the command's less a margin.
+    #[must_use]
+    pub fn attempt(&self, now: Instant) -> Self {
+        Self {
+            deadline: self.attempt_deadline(now),
+            ..*self
+        }
+    }
+
+    /// When an attempt that begins now is given up.
+    #[must_use]
+    pub fn attempt_deadline(&self, now: Instant) -> Option<Deadline> {
+        let own = self.tablet.map(|after| Deadline {
+            at: now + after,
+            after,
+            layer: Layer::Tablet,
+        });
+        let left = self.deadline.map(|d| Deadline {
+            at: Self::early(d.at, now),
+            ..d
+        });
+        match (own, left) {
+            (Some(own), Some(left)) => Some(if left.at < own.at { left } else { own }),
+            (own, left) => own.or(left),
+        }
+    }
+
+    /// A little before a point in time.
+    fn early(at: Instant, now: Instant) -> Instant {
+        let left = at.saturating_duration_since(now);
+        let margin = (left / 20).clamp(MARGIN.0, MARGIN.1);
+        now + left.saturating_sub(margin)
+    }
 }
 
 impl Limits<'_> {
@@ -59,7 +122,7 @@ impl Limits<'_> {
             done = what => Ok(done),
             kill = self.kill.thrown() => Err(Interrupt::Killed(kill)),
             _ = client.watch_closed() => Err(Interrupt::ClientGone),
-            after = self.expired() => Err(Interrupt::Deadline(after)),
+            passed = self.expired() => Err(Interrupt::Deadline(passed)),
         }
     }
 
@@ -68,16 +131,16 @@ impl Limits<'_> {
         tokio::select! {
             biased;
             done = what => Ok(done),
-            after = self.expired() => Err(Interrupt::Deadline(after)),
+            passed = self.expired() => Err(Interrupt::Deadline(passed)),
         }
     }
 
-    /// Resolves when the deadline passes, with the limit it came from.
-    pub async fn expired(&self) -> Duration {
+    /// Resolves when the deadline passes, with what it came from.
+    pub async fn expired(&self) -> Deadline {
         match self.deadline {
             Some(d) => {
                 tokio::time::sleep_until(d.at).await;
-                d.after
+                d
             }
             None => std::future::pending().await,
         }
@@ -90,7 +153,46 @@ impl Interrupt {
         match self {
             Self::Killed(kill) => ExecError::Killed(kill),
             Self::ClientGone => ExecError::ClientGone,
-            Self::Deadline(after) => ExecError::Deadline { after, shards, note },
+            Self::Deadline(passed) => ExecError::Deadline { passed, shards, note },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock;
+
+    fn limits(kill: &KillSwitch, gateway_ms: u64, tablet_ms: u64) -> Limits<'_> {
+        let some = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
+        Limits {
+            kill,
+            deadline: some(gateway_ms).map(|after| Deadline {
+                at: clock::now() + after,
+                after,
+                layer: Layer::Gateway,
+            }),
+            tablet: some(tablet_ms),
+            tablet_silent: None,
+            client_stalled: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_gets_the_tablets_time_or_what_is_left_less_a_margin() {
+        let kill = KillSwitch::default();
+        for (gateway, tablet, expected) in [
+            (1000, 800, Some((800, Layer::Tablet))),
+            (300, 800, Some((285, Layer::Gateway))),
+            (10_000, 0, Some((9980, Layer::Gateway))),
+            (0, 800, Some((800, Layer::Tablet))),
+            (1, 800, Some((0, Layer::Gateway))),
+            (0, 0, None),
+        ] {
+            let now = clock::now();
+            let got = limits(&kill, gateway, tablet).attempt_deadline(now);
+            let got = got.map(|d| (d.at.duration_since(now).as_millis(), d.layer));
+            assert_eq!(got, expected, "{gateway} {tablet}");
         }
     }
 }

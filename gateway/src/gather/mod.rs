@@ -159,6 +159,12 @@ impl Gather {
             .collect()
     }
 
+    /// Whether the answer has all the rows its LIMIT asks for: no leg could add one.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.window.is_full()
+    }
+
     /// Whether the leg should be read now. A leg that is not wanted is left alone: its server feels the back-pressure.
     #[must_use]
     pub fn wants(&self, leg: usize) -> bool {

@@ -40,6 +40,8 @@ pub struct PlanInput<'a> {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) keyspace: Arc<Keyspace>,
+    /// What tells its kind of statement from others: a hash of the fingerprint.
+    pub(super) kind: u64,
     pub(super) class: StatementClass,
     pub(super) is_ddl: bool,
     pub(super) route: Route,
@@ -549,6 +551,7 @@ impl Planner<'_, '_> {
         let asks_session = tokens.any(|at| Fact::at(self.statement, at).is_some());
         Plan {
             keyspace: Arc::clone(keyspace),
+            kind: 0,
             class,
             is_ddl,
             route,

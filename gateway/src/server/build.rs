@@ -12,8 +12,9 @@ use crate::balance::Fleet;
 use crate::base::ShardId;
 use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify, TransactionMode};
 use crate::exec;
+use crate::guard::GuardSettings;
 use crate::session::{PreparedLimits, SessionOptions};
-use crate::tablet::{Backend, PollSettings, PoolOptions, ReaperOptions, TabletInfo};
+use crate::tablet::{Backend, PoolOptions, ReaperOptions, TabletInfo};
 
 /// The tablets of all shards.
 pub(crate) fn tablets(config: &Config) -> Vec<Arc<TabletInfo>> {
@@ -91,13 +92,38 @@ pub(super) fn pool_options(config: &Config) -> PoolOptions {
     }
 }
 
-/// How tablets are looked at.
-pub(super) fn poll_settings(config: &Config, backend: Backend) -> PollSettings {
-    PollSettings {
-        backend,
-        interval: config.poller.interval,
-        timeout: config.poller.timeout,
-        first_timeout: config.timeouts.connect,
+/// Thresholds of the guards.
+pub(super) fn guard_settings(config: &Config) -> GuardSettings {
+    let guard = &config.guard;
+    let threads = match config.server.worker_threads {
+        0 => std::thread::available_parallelism().map_or(4, std::num::NonZero::get),
+        n => n,
+    };
+    // Every attempt in flight or waiting is to be tracked, and every worker to have counters of its own.
+    let sized = |mut column: shardgate_breaker::Config| {
+        column.dry_run = guard.dry_run;
+        column.stripes = threads + 1;
+        column.tracked = (config.pool.size + config.pool.waiters)
+            .next_power_of_two()
+            .max(64);
+        column
+    };
+    let mut kind = shardgate_breaker::Config::fingerprint();
+    kind.dry_run = guard.dry_run;
+    kind.cooldown = config.shard_breaker.cooldown;
+    kind.probe = config.shard_breaker.probe;
+    GuardSettings {
+        enabled: guard.breakers,
+        shard: sized(config.shard_breaker.clone()),
+        replica: sized(config.replica_breaker.clone()),
+        kind,
+        ejection_cap: guard.ejection_cap,
+        max_pool_share: guard.max_pool_share,
+        budget: shardgate_breaker::BudgetConfig {
+            percent: guard.retry_percent,
+            per_second: guard.retry_per_second,
+        },
+        retry_attempts: guard.retry_attempts,
     }
 }
 
@@ -107,6 +133,7 @@ pub(super) fn pools_change(old: &Config, new: &Config) -> bool {
         || old.tablet_tls != new.tablet_tls
         || old.limits.max_packet != new.limits.max_packet
         || pool_options(old) != pool_options(new)
+        || guard_settings(old) != guard_settings(new)
 }
 
 pub(super) fn reaper_options(config: &Config) -> ReaperOptions {
@@ -127,6 +154,9 @@ pub(super) fn session_options(config: &Config, tablets: Option<&str>) -> Session
             TransactionMode::Multi => exec::TransactionMode::Multi,
         },
         query_timeout: timeouts.mysql_server_query_timeout,
+        tablet_timeout: timeouts.queryserver_config_query_timeout,
+        fan_out: config.guard.fan_out,
+        no_scatter: config.guard.no_scatter,
         ddl_timeout: timeouts.ddl,
         olap_timeout: timeouts.olap,
         tablet_stall_timeout: timeouts.tablet_stall_timeout,

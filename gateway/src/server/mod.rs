@@ -2,7 +2,6 @@
 
 mod build;
 mod error;
-mod health;
 mod learn;
 mod listener;
 
@@ -28,13 +27,17 @@ use crate::base::KeyspaceName;
 use crate::base::clock;
 use crate::base::metrics::Metrics;
 use crate::config::Config;
+use crate::guard::Guards;
 use crate::plan::PlanCache;
 use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
-use crate::tablet::{Pollers, Reaper};
-use crate::topology::{Health, TopologyView};
+use crate::tablet::Reaper;
+use crate::topology::TopologyView;
 
 /// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
 const SWEEP: Duration = Duration::from_secs(5);
+
+/// How often the guards look at what time and silence tell.
+const GUARD_TICK: Duration = Duration::from_millis(100);
 
 /// A running gateway. Dropping it leaves its tasks running; [`Gateway::shutdown`] ends them.
 #[derive(Debug)]
@@ -51,7 +54,6 @@ pub(crate) struct Core {
     /// The file that a reload reads; none for a gateway put together by a program.
     file: Option<PathBuf>,
     topology: TopologyView,
-    pollers: Arc<Pollers>,
     learned: learn::Learned,
     listener: Mutex<Arc<listener::Accept>>,
     /// One change of the view at a time: a reload and a DDL must not undo each other.
@@ -73,25 +75,23 @@ impl std::fmt::Debug for Core {
 }
 
 impl Gateway {
-    /// Starts a gateway: looks at the tablets and learns what they can tell, then listens. Tablets that are down do not keep it from
+    /// Starts a gateway: learns what the tablets can tell, then listens. Tablets that are down do not keep it from
     /// starting. `extra` is nested into the HTTP side.
     pub async fn start(config: Config, file: Option<PathBuf>, extra: Router) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::default());
         let (reaper, handle) = Reaper::new(build::reaper_options(&config), &metrics);
         let backend = backend(&config)?;
-        let health = Arc::new(Health::new());
-        let (tasks, stopped) = (TaskTracker::new(), CancellationToken::new());
-        let pollers = Arc::new(Pollers::new(
-            Arc::clone(&health),
-            Vec::new(),
+        let guards = Arc::new(Guards::new(
+            build::guard_settings(&config),
+            clock::now(),
+            seed(),
             Arc::clone(&metrics),
-            build::poll_settings(&config, backend.clone()),
-            (tasks.clone(), stopped.clone()),
         ));
         let fleet = Arc::new(Fleet::new(
-            backend.clone(),
+            backend,
             build::pool_options(&config),
             handle,
+            guards,
             Arc::clone(&metrics),
         ));
         fleet.update(tablets(&config));
@@ -100,10 +100,7 @@ impl Gateway {
         let http = bind(config.listen.admin).await?;
         let (mysql_addr, admin_addr) = (local(&mysql)?, local(&http)?);
         let learned = learn::Learned::default();
-        // Nobody is served by a tablet that was never looked at, so that comes before the first client.
-        let looking = pollers.prepare(tablets(&config), build::poll_settings(&config, backend));
-        let (prepared, ()) = tokio::join!(looking, learned.learn_all(&config, &metrics));
-        pollers.install(prepared);
+        learned.learn_all(&config, &metrics).await;
         let view = learned.view(&config, &topology.load());
         let accept = Arc::new(listener::Accept::new(&config, &view.options.server_version)?);
         let stopping = CancellationToken::new();
@@ -113,7 +110,6 @@ impl Gateway {
             let shared = Shared {
                 view: ArcSwap::from_pointee(view),
                 fleet,
-                health,
                 metrics,
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
@@ -128,20 +124,20 @@ impl Gateway {
                 config: ArcSwap::from_pointee(config),
                 file,
                 topology,
-                pollers,
                 learned,
                 listener: Mutex::new(accept),
                 changing: AsyncMutex::new(()),
                 sessions: TaskTracker::new(),
-                tasks,
+                tasks: TaskTracker::new(),
                 stopping,
-                stopped,
+                stopped: CancellationToken::new(),
             }
         });
         core.tasks.spawn(reaper.run(core.stopped.clone()));
         core.tasks
             .spawn(listener::accept_clients(Arc::clone(&core), mysql));
         core.tasks.spawn(upkeep(Arc::clone(&core)));
+        core.tasks.spawn(watch_tablets(Arc::clone(&core)));
         core.tasks.spawn(serve_http(Arc::clone(&core), http, extra));
         Ok(Self {
             core,
@@ -205,10 +201,7 @@ impl Core {
         let backend = backend(&config).map_err(|e| e.to_string())?;
         let version = build::server_version(&config, self.learned.server_version().as_deref());
         let accept = Arc::new(listener::Accept::new(&config, &version).map_err(|e| e.to_string())?);
-        let polling = build::poll_settings(&config, backend.clone());
-        let looking = self.pollers.prepare(tablets(&config), polling);
-        let learning = self.learned.learn_all(&config, &self.shared.metrics);
-        let (prepared, ()) = tokio::join!(looking, learning);
+        self.learned.learn_all(&config, &self.shared.metrics).await;
         // Rejected if it has a gap: then nothing has changed yet.
         let changes = self.topology.reload(&config).map_err(|e| e.to_string())?;
         let view = self.learned.view(&config, &self.topology.load());
@@ -219,8 +212,11 @@ impl Core {
             changes.removed.len(),
             changes.roles.len(),
         );
-        // The tablets first: a statement planned by the new view must find its shards, and those that serve them.
-        let polled = self.pollers.install(prepared);
+        // The tablets first: a statement planned by the new view must find its shards.
+        let guards = build::guard_settings(&config);
+        if *self.shared.fleet.guards().settings() != guards {
+            self.shared.fleet.guards().configure(guards);
+        }
         if build::pools_change(&self.config.load(), &config) {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
@@ -231,7 +227,6 @@ impl Core {
                 .is_some_and(|k| k.shard_index(&s.shard).is_some())
         });
         self.shared.view.store(Arc::new(view));
-        self.pollers.retire_all_but(polled);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
         self.config.store(Arc::new(config));
         tracing::info!(file = %file.display(), what, "configuration reloaded");
@@ -281,6 +276,28 @@ async fn upkeep(core: Arc<Core>) {
     }
 }
 
+/// Shows the guards what time and silence tell.
+async fn watch_tablets(core: Arc<Core>) {
+    let mut tick = tokio::time::interval(GUARD_TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = core.stopped.cancelled() => return,
+            _ = tick.tick() => core.shared.fleet.tick(clock::now()),
+        }
+    }
+}
+
+/// A random number for the guards' jitter; without one all gateways probe at the same times, which is no reason not to
+/// start.
+fn seed() -> u64 {
+    let mut bytes = [0u8; 8];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => u64::from_le_bytes(bytes),
+        Err(_) => 0,
+    }
+}
+
 async fn serve_http(core: Arc<Core>, listener: TcpListener, extra: Router) {
     let stopped = core.stopped.clone();
     let router = admin::router(core, extra);
@@ -306,18 +323,11 @@ impl admin::Control for Core {
         &self.shared.metrics
     }
 
-    fn ready(&self) -> admin::Readiness {
+    fn ready(&self) -> Result<(), String> {
         if self.stopping.is_cancelled() {
-            return admin::Readiness {
-                ready: false,
-                body: serde_json::json!({ "ready": false, "why": "shutting down" }),
-            };
+            return Err("shutting down".into());
         }
-        health::readiness(&self.shared.health, &self.topology.load())
-    }
-
-    fn health(&self) -> serde_json::Value {
-        health::tablets_json(&self.shared.health, &self.topology.load(), clock::now())
+        Ok(())
     }
 
     async fn reload(&self) -> Result<String, String> {

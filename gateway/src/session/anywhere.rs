@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::lately::Trust;
 use super::{Session, SessionError, Shared};
 use crate::base::{GatewayError, KeyspaceName, Role, ShardId, clock};
-use crate::exec::{Deadline, ExecError};
+use crate::exec::{Deadline, ExecError, Layer};
+use crate::guard::Work;
 use crate::plan::{Keyspace, PlanError};
 use crate::tablet::Settings;
 
@@ -209,6 +210,7 @@ pub(super) fn patience(command: Option<Deadline>) -> Deadline {
     let own = Deadline {
         at: clock::now() + PATIENCE,
         after: PATIENCE,
+        layer: Layer::Gateway,
     };
     command.filter(|d| d.at <= own.at).unwrap_or(own)
 }
@@ -228,7 +230,10 @@ fn look_again(gateway: &Arc<Shared>, shard: ShardId, role: Role) {
         let Some(pool) = gateway.fleet.pool(&shard, role, false) else {
             return;
         };
-        let Ok(mut conn) = pool.checkout(&Settings::default(), Some(by)).await else {
+        let Ok(pass) = pool.enter(Work::CONNECT, clock::now()) else {
+            return;
+        };
+        let Ok(mut conn) = pool.checkout(pass, &Settings::default(), Some(by)).await else {
             return;
         };
         if conn.ping(by).await.is_ok() {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Session, SessionError};
-use crate::base::ShardId;
-use crate::base::clock;
+use crate::base::{ShardId, clock};
 use crate::exec::{Deadline, ExecError, Leased, Limits, SLOT_WAIT};
+use crate::guard::Work;
 use crate::tablet::TabletError;
 
 impl Session {
@@ -41,18 +41,13 @@ impl Session {
             slot_by = Some(slot_by.map_or(soon, |at| at.min(soon)));
         }
         let opening = async {
-            let mut conn = pool.checkout(&settings, slot_by).await?;
+            let pass = pool.enter(Work::CONNECT, clock::now())?;
+            let mut conn = pool.checkout(pass, &settings, slot_by).await?;
             conn.apply(&settings).await?;
             Ok::<_, TabletError>(conn)
         };
         let conn = self.ask(shard, deadline, opening).await?;
-        Ok(Leased {
-            shard: shard.clone(),
-            role,
-            conn,
-            in_transaction: false,
-            reserved: None,
-        })
+        Ok(Leased::fresh(shard.clone(), role, conn))
     }
 
     /// Takes back a connection that [`Self::borrow`] gave. One that was lost takes with it what it held.

@@ -55,6 +55,14 @@ pub enum SessionError {
     /// A variable that only an operator of the tablets may set.
     #[error("SET GLOBAL and SET PERSIST would change one tablet of many; set it on the tablets themselves")]
     SetGlobal,
+    /// `no_scatter`, and a statement for several shards.
+    #[error(
+        "the statement goes to {shards} shards and guard.no_scatter refuses that; name the sharding column, or say /*vt+ ALLOW_SCATTER */ or SET allow_scatter = 1; nothing was executed"
+    )]
+    ScatterRefused {
+        /// How many shards.
+        shards: usize,
+    },
     /// A bad value for a variable of the gateway's own.
     #[error("Variable '{name}' can't be set to the value of '{value}'")]
     WrongValue {
@@ -125,6 +133,7 @@ impl GatewayError for SessionError {
             Self::TooManySavepoints(_) => Some("SG2603"),
             Self::Unsupported { .. } => Some("SG1101"),
             Self::SetGlobal => Some("SG1102"),
+            Self::ScatterRefused { .. } => Some("SG2107"),
             Self::UnsafeCharset(_) => Some("SG1103"),
             Self::UnknownShard { .. } | Self::Target(_) => Some("SG1104"),
             Self::PinnedVariable(_) => Some("SG1106"),
@@ -159,6 +168,7 @@ impl GatewayError for SessionError {
             Self::Unsupported { .. } | Self::SetGlobal | Self::UnsafeCharset(_) | Self::PinnedVariable(_) => {
                 ErrorKind::Unsupported
             }
+            Self::ScatterRefused { .. } => ErrorKind::Refused,
             Self::Prepared(_)
             | Self::Syntax(_)
             | Self::MultiStatements
@@ -192,6 +202,7 @@ impl GatewayError for SessionError {
             | Self::Target(_)
             | Self::Unsupported { .. }
             | Self::SetGlobal
+            | Self::ScatterRefused { .. }
             | Self::WrongValue { .. }
             | Self::UnsafeCharset(_)
             | Self::TooManySettings(_)
@@ -235,6 +246,7 @@ impl GatewayError for SessionError {
             | Self::Target(_)
             | Self::Unsupported { .. }
             | Self::SetGlobal
+            | Self::ScatterRefused { .. }
             | Self::UnsafeCharset(_)
             | Self::PreparedOtherwise
             | Self::PinnedVariable(_) => crate::base::error::default_errno(self.kind()),

@@ -47,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 use self::shared::limit;
 use self::state::SessionState;
 use crate::base::{ClientError, GatewayError};
-use crate::exec::{Deadline, ExecError, Kill, Limits, rollback};
+use crate::exec::{Deadline, ExecError, Kill, Layer, Limits, rollback};
 
 /// One connected, authenticated client.
 #[derive(Debug)]
@@ -310,7 +310,9 @@ fn limits_of<'a>(
         deadline: limit(timeout).map(|after| Deadline {
             at: crate::base::clock::now() + after,
             after,
+            layer: Layer::Gateway,
         }),
+        tablet: limit(options.tablet_timeout),
         tablet_silent: limit(options.tablet_stall_timeout),
         client_stalled: limit(options.client_stall_timeout),
     }

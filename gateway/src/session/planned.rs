@@ -9,9 +9,11 @@ use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, To
 
 use super::command::found_rows;
 use super::query::{Form, Way};
+use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
-use crate::exec::{self, Answer, Characteristics, Payload, Rename, Run, Statement};
+use crate::exec::{self, Answer, Characteristics, Partial, Payload, Rename, Run, Statement};
+use crate::guard::Work;
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::SettingName;
 
@@ -61,6 +63,7 @@ impl Session {
             bound = self.bind(plan, sql, lexed, way.form, Some(&shard))?;
         }
         self.check_state(lexed, class, &bound)?;
+        self.check_scatter(lexed, &bound)?;
         let mut only_this = false;
         if class.causes_implicit_commit {
             self.commit_open().await?;
@@ -149,7 +152,7 @@ impl Session {
             keyspace,
             shard,
         };
-        let made = Arc::new(plan(&input)?);
+        let made = Arc::new(plan(&input)?.of_kind(&key.fingerprint));
         self.shared.plans.insert(key, Arc::clone(&made));
         Ok(made)
     }
@@ -279,12 +282,17 @@ impl Session {
             is_ddl: bound.is_ddl,
             payload,
             gather: &bound.gather,
+            monotone: bound.monotone,
             insert_id_leg: bound.insert_id_leg,
-            divided: bound.divided.as_ref(),
             renames: &renames,
         };
         self.shared.metrics.query_routes.handle(route_label(bound)).inc();
+        let tablet = self.tablet_timeout(bound.is_ddl, timeout);
+        let partial = self.partial(lexed);
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
+        run.limits.tablet = tablet;
+        run.work = Work::statement(plan.kind());
+        run.partial = partial;
         run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
         let result = exec::execute(&mut run, &statement, &bound.legs).await;
         for name in assigned {
@@ -320,6 +328,10 @@ impl Session {
             mode: self.view.options.transaction_mode,
             status,
             reserve,
+            work: Work::CONNECT,
+            fan_out: self.view.options.fan_out,
+            partial: Partial::Refused,
+            answering: false,
             implicit: false,
             leaves_counts: false,
             unknown,
@@ -381,6 +393,36 @@ impl Session {
             Some(asked) => asked.min(configured),
             None => configured,
         }
+    }
+
+    /// How long one attempt may take: DDL, batch work and commands without a limit have none.
+    fn tablet_timeout(&self, is_ddl: bool, timeout: Duration) -> Option<Duration> {
+        let limited = !is_ddl && !self.state.olap && !timeout.is_zero();
+        limited.then(|| limit(self.view.options.tablet_timeout)).flatten()
+    }
+
+    /// Whether the client takes an answer in part.
+    fn partial(&self, lexed: &Lexed<'_>) -> Partial {
+        let asked = lexed.directives().is_some_and(|d| d.scatter_errors_as_warnings);
+        if asked || self.state.partial {
+            Partial::Accepted
+        } else {
+            Partial::Refused
+        }
+    }
+
+    /// Refuses a statement for several shards where the configuration says so and the client does not insist.
+    fn check_scatter(&self, lexed: &Lexed<'_>, bound: &Bound) -> Result<(), SessionError> {
+        let several = bound.legs.len() > 1 && !bound.is_ddl;
+        if !several || !self.view.options.no_scatter || self.state.allow_scatter {
+            return Ok(());
+        }
+        if lexed.directives().is_some_and(|d| d.allow_scatter) {
+            return Ok(());
+        }
+        Err(SessionError::ScatterRefused {
+            shards: bound.legs.len(),
+        })
     }
 
     fn role(&self, bound: &Bound) -> Role {

@@ -44,6 +44,8 @@ const REFUSED: [&str; 12] = [
 struct Changes {
     autocommit: Option<bool>,
     query_timeout: Option<OwnTimeout>,
+    partial: Option<bool>,
+    allow_scatter: Option<bool>,
     olap: Option<bool>,
     charset: Option<String>,
     sql_mode: bool,
@@ -145,6 +147,12 @@ impl Session {
         }
         if let Some(olap) = changes.olap {
             self.state.olap = olap;
+        }
+        if let Some(partial) = changes.partial {
+            self.state.partial = partial;
+        }
+        if let Some(allow) = changes.allow_scatter {
+            self.state.allow_scatter = allow;
         }
         if let Some(charset) = changes.charset {
             // The three that the servers follow; what a client is told of is the character set it speaks now.
@@ -515,6 +523,8 @@ fn own_variable(name: &str, value: &SetValue<'_>, changes: &mut Changes) -> Resu
                 _ => return Err(wrong()),
             });
         }
+        "scatter_errors_as_warnings" => changes.partial = Some(flag(value).ok_or_else(wrong)?),
+        "allow_scatter" => changes.allow_scatter = Some(flag(value).ok_or_else(wrong)?),
         "workload" => {
             changes.olap = Some(match text.to_ascii_lowercase().as_str() {
                 "olap" => true,
@@ -525,6 +535,14 @@ fn own_variable(name: &str, value: &SetValue<'_>, changes: &mut Changes) -> Resu
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// A switch that is off by default.
+fn flag(value: &SetValue<'_>) -> Option<bool> {
+    match value {
+        SetValue::Default => Some(false),
+        value => truth(value),
+    }
 }
 
 fn truth(value: &SetValue<'_>) -> Option<bool> {

@@ -21,7 +21,6 @@ use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::exec::TransactionMode;
 use crate::plan::{Catalog, PlanCache};
-use crate::topology::Health;
 
 /// What a configuration says to sessions; a reload replaces it as a whole.
 #[derive(Clone, Debug)]
@@ -32,7 +31,9 @@ pub struct SessionOptions {
     pub transaction_mode: TransactionMode,
     /// How long a command may take to its first row; zero lifts the limit.
     pub query_timeout: Duration,
-    /// The same for DDL.
+    /// How long one attempt on a tablet may take; zero for as long as the command.
+    pub tablet_timeout: Duration,
+    /// The first for DDL.
     pub ddl_timeout: Duration,
     /// The same for sessions with `workload = 'olap'`.
     pub olap_timeout: Duration,
@@ -48,6 +49,10 @@ pub struct SessionOptions {
     pub reserved_idle: Duration,
     /// How long open transactions may go on once the gateway is to stop.
     pub shutdown_grace: Duration,
+    /// How many shards a statement waits for at once; zero for all.
+    pub fan_out: usize,
+    /// Whether statements for several shards are refused unless they say that they may be run.
+    pub no_scatter: bool,
     /// Bounds of prepared statements.
     pub prepared: PreparedLimits,
     /// Bytes of settings and user variables a session may have.
@@ -105,8 +110,6 @@ pub struct Shared {
     pub view: ArcSwap<View>,
     /// Tablets and their pools.
     pub fleet: Arc<Fleet>,
-    /// How each tablet was when it was last looked at.
-    pub health: Arc<Health>,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Who is connected.

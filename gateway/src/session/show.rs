@@ -235,12 +235,7 @@ impl Session {
                 info.shard.keyspace.to_string(),
                 info.shard.shard.to_string(),
                 info.role.as_str().to_ascii_uppercase(),
-                if self.shared.health.serving(&info.alias) {
-                    "SERVING"
-                } else {
-                    "NOT_SERVING"
-                }
-                .to_owned(),
+                "SERVING".to_owned(),
                 info.alias.to_string(),
                 info.address.to_string(),
             ]);

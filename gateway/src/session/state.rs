@@ -48,6 +48,10 @@ pub(super) struct SessionState {
     pub query_timeout: Option<Duration>,
     /// `SET workload = 'olap'`.
     pub olap: bool,
+    /// `SET scatter_errors_as_warnings`: an answer in part is better than none.
+    pub partial: bool,
+    /// `SET allow_scatter`: statements may go to several shards although the configuration refuses that.
+    pub allow_scatter: bool,
 }
 
 impl SessionState {
@@ -71,6 +75,8 @@ impl SessionState {
             warning_count: 0,
             query_timeout: None,
             olap: false,
+            partial: false,
+            allow_scatter: false,
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::base::{ClientError, ErrorKind, GatewayError, TabletAlias};
+use shardgate_breaker::{Outcome, ServerError};
+
+use crate::base::{ClientError, ErrorKind, GatewayError, Role, TabletAlias};
+use crate::guard::Refused;
 
 /// An error of a tablet, its pool or the way to it.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,8 @@ pub enum TabletError {
         tablet: TabletAlias,
         /// The operating system's or the handshake's word.
         reason: String,
+        /// Whether it was silence, and not an answer, that ended the attempt.
+        timed_out: bool,
     },
     /// The tablet refused the gateway's own credentials or had no room; its number is in the message.
     #[error(
@@ -79,6 +84,9 @@ pub enum TabletError {
         /// The tablet.
         tablet: TabletAlias,
     },
+    /// A guard refused the attempt; nothing was sent.
+    #[error(transparent)]
+    Guard(#[from] Refused),
     /// An error the server itself answered; passed on as it is.
     #[error("{}", .0.message)]
     Server(ClientError),
@@ -95,7 +103,36 @@ impl TabletError {
             | Self::PoolTimeout { .. }
             | Self::LostBeforeSend { .. }
             | Self::Draining { .. }
+            | Self::Guard(_)
             | Self::Server(_) => false,
+        }
+    }
+
+    /// What the error says of the tablet, of an attempt that was aimed at this role.
+    pub fn outcome(&self, role: Role) -> Outcome {
+        let of = |errno: u16, message: &str| {
+            ServerError {
+                errno,
+                message,
+                at_primary: role == Role::Primary,
+                killed_by_us: false,
+            }
+            .outcome()
+        };
+        match self {
+            Self::Server(e) => of(e.errno, &e.message),
+            Self::Refused { errno, message, .. } => match of(*errno, message) {
+                // Nobody was let in: that a server was there is not enough.
+                Outcome::Success => Outcome::Failure,
+                other => other,
+            },
+            Self::Connect { .. } | Self::Lost { .. } | Self::Protocol { .. } => Outcome::Failure,
+            // Lost while it was idle, or not asked at all.
+            Self::LostBeforeSend { .. }
+            | Self::PoolFull { .. }
+            | Self::PoolTimeout { .. }
+            | Self::Draining { .. }
+            | Self::Guard(_) => Outcome::Neutral,
         }
     }
 }
@@ -111,6 +148,7 @@ impl GatewayError for TabletError {
             Self::Lost { .. } => "SG2304",
             Self::Protocol { .. } => "SG2305",
             Self::Draining { .. } => "SG2306",
+            Self::Guard(refused) => return refused.code(),
             Self::Server(_) => return None,
         })
     }
@@ -122,7 +160,9 @@ impl GatewayError for TabletError {
             | Self::LostBeforeSend { .. }
             | Self::Lost { .. }
             | Self::Protocol { .. } => ErrorKind::Unavailable,
-            Self::PoolFull { .. } | Self::PoolTimeout { .. } | Self::Draining { .. } => ErrorKind::Refused,
+            Self::PoolFull { .. } | Self::PoolTimeout { .. } | Self::Draining { .. } | Self::Guard(_) => {
+                ErrorKind::Refused
+            }
             Self::Server(_) => ErrorKind::Server,
         }
     }
@@ -133,6 +173,7 @@ impl GatewayError for TabletError {
             | Self::PoolFull { .. }
             | Self::PoolTimeout { .. }
             | Self::LostBeforeSend { .. }
+            | Self::Guard(_)
             | Self::Draining { .. } => true,
             Self::Refused { .. } | Self::Lost { .. } | Self::Protocol { .. } | Self::Server(_) => false,
         }
@@ -148,6 +189,7 @@ impl GatewayError for TabletError {
             | Self::LostBeforeSend { .. }
             | Self::Lost { .. }
             | Self::Protocol { .. }
+            | Self::Guard(_)
             | Self::Draining { .. } => {
                 let (errno, sqlstate) = self.errno();
                 ClientError::new(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use shardgate_breaker::Outcome;
+use shardgate_breaker::{Outcome, Work};
 use shardgate_wire::stream::Probe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -17,6 +17,7 @@ use super::slots::{Slot, SlotError, Slots};
 use super::{Settings, TabletError};
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics, Timing};
+use crate::guard::{Attempt, Gate, Pass};
 
 /// Bounds of one tablet's pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,7 @@ fn call_label(info: &TabletInfo) -> String {
 #[derive(Debug)]
 pub struct Pool {
     info: Arc<TabletInfo>,
+    gate: Arc<Gate>,
     backend: Arc<Backend>,
     options: PoolOptions,
     slots: Slots,
@@ -106,7 +108,7 @@ pub struct Pool {
 impl Pool {
     /// An empty pool; connections are opened when they are asked for.
     pub fn new(
-        info: Arc<TabletInfo>,
+        (info, gate): (Arc<TabletInfo>, Arc<Gate>),
         backend: Arc<Backend>,
         options: PoolOptions,
         reaper: ReaperHandle,
@@ -117,6 +119,7 @@ impl Pool {
         let reservations = Arc::new(Semaphore::new(options.max_reserved));
         Arc::new(Self {
             info,
+            gate,
             backend,
             options,
             slots,
@@ -134,33 +137,54 @@ impl Pool {
         &self.info
     }
 
+    /// What stands before the tablet.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Asks the guards for the leave to [`Self::checkout`], without waiting.
+    pub fn enter(&self, work: Work, now: Instant) -> Result<Pass, TabletError> {
+        self.gate.enter(work, now).map_err(|e| self.refused(e))
+    }
+
     /// Slots in use, requests waiting, idle connections.
     pub fn usage(&self) -> (usize, usize, usize) {
         (self.slots.busy(), self.slots.waiting(), self.lock_idle().len())
     }
 
+    /// Whether requests wait and no slot is free.
+    pub fn is_full(&self) -> bool {
+        self.slots.waiting() > 0 && self.slots.busy() >= self.slots.size()
+    }
+
     /// A connection, preferably one that has `settings` already; waits in line until `deadline`.
     pub async fn checkout(
         self: &Arc<Self>,
+        mut pass: Pass,
         settings: &Settings,
         deadline: Option<Instant>,
     ) -> Result<PooledConn, TabletError> {
-        let slot = self.slot(deadline).await?;
-        let lent = |conn| PooledConn {
-            conn: Some(conn),
-            slot: Some(slot),
-            pool: Arc::clone(self),
-        };
+        let slot = self.slot(pass.work(), deadline).await?;
         while let Some(conn) = self.take_idle(settings) {
             match self.revive(conn, deadline).await {
-                Revived::Alive(conn) => return Ok(lent(*conn)),
+                Revived::Alive(conn) => return Ok(self.lend(*conn, slot, pass, Unused::Idle)),
                 Revived::Closed => {}
                 // A tablet that does not answer a ping will not answer the next one either.
                 Revived::Silent => self.drop_idle(),
             }
         }
-        let conn = self.open(deadline).await?;
-        Ok(lent(conn))
+        let conn = self.open(&mut pass, deadline).await?;
+        Ok(self.lend(conn, slot, pass, Unused::Fresh))
+    }
+
+    fn lend(self: &Arc<Self>, conn: Connection, slot: Slot, pass: Pass, unused: Unused) -> PooledConn {
+        PooledConn {
+            conn: Some(conn),
+            slot: Some(slot),
+            pass: Some(pass),
+            unused,
+            pool: Arc::clone(self),
+        }
     }
 
     /// Lends nothing any more; idle connections are closed, those in use when they come back.
@@ -184,9 +208,13 @@ impl Pool {
         self.counters.closed.add(old.len() as u64);
     }
 
-    async fn slot(&self, deadline: Option<Instant>) -> Result<Slot, TabletError> {
+    async fn slot(&self, work: Work, deadline: Option<Instant>) -> Result<Slot, TabletError> {
         let started = clock::now();
-        if self.slots.busy() >= self.slots.size() {
+        let busy = self.slots.busy();
+        self.gate
+            .may_take(work, (busy, self.slots.size()), started)
+            .map_err(|e| self.refused(e))?;
+        if busy >= self.slots.size() {
             self.counters.waited.inc();
         }
         self.slots.acquire(deadline).await.map_err(|e| {
@@ -246,21 +274,45 @@ impl Pool {
     /// A connection that nobody has used before.
     pub async fn checkout_fresh(
         self: &Arc<Self>,
+        mut pass: Pass,
         deadline: Option<Instant>,
     ) -> Result<PooledConn, TabletError> {
-        let slot = self.slot(deadline).await?;
-        let conn = self.open(deadline).await?;
-        Ok(PooledConn {
-            conn: Some(conn),
-            slot: Some(slot),
-            pool: Arc::clone(self),
-        })
+        let slot = self.slot(pass.work(), deadline).await?;
+        let conn = self.open(&mut pass, deadline).await?;
+        Ok(self.lend(conn, slot, pass, Unused::Fresh))
     }
 
-    async fn open(&self, deadline: Option<Instant>) -> Result<Connection, TabletError> {
-        let conn = Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await?;
-        self.counters.opened.inc();
-        Ok(conn.keeping_statements(self.options.prepared_statements))
+    /// Opens a connection. That it fails is held against the tablet; that it succeeds says little, the statement that
+    /// follows will tell.
+    async fn open(&self, pass: &mut Pass, deadline: Option<Instant>) -> Result<Connection, TabletError> {
+        let started = clock::now();
+        let attempt = self
+            .gate
+            .start_connect(pass, started)
+            .map_err(|e| self.refused(e))?;
+        match Connection::open(&self.info, &self.backend, self.connect_deadline(deadline)).await {
+            Ok(conn) => {
+                self.gate.connected(pass, attempt);
+                self.counters.opened.inc();
+                Ok(conn.keeping_statements(self.options.prepared_statements))
+            }
+            Err(e) => {
+                let now = clock::now();
+                match &e {
+                    TabletError::Connect { timed_out: true, .. } => {
+                        attempt.gave_up(&self.gate, Some(self.options.connect_timeout), now);
+                    }
+                    other => attempt.record(&self.gate, other.outcome(self.info.role), now),
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn refused(&self, refused: crate::guard::Refused) -> TabletError {
+        let label = format!("{}.{}", refused.label(), self.info.shard);
+        self.metrics.refused.handle(&label).inc();
+        TabletError::Guard(refused)
     }
 
     fn connect_deadline(&self, deadline: Option<Instant>) -> Instant {
@@ -321,13 +373,60 @@ pub struct PooledConn {
     /// Only `None` while being dropped.
     conn: Option<Connection>,
     slot: Option<Slot>,
+    /// The leave it was lent by, until the first attempt on it.
+    pass: Option<Pass>,
+    unused: Unused,
     pool: Arc<Pool>,
+}
+
+/// Whether a lent connection has been used since it was lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// It lay idle before, and nothing has been sent on it since.
+    Idle,
+    /// It was opened for whoever has it, and nothing has been sent on it since.
+    Fresh,
+    /// It has been used.
+    No,
 }
 
 impl PooledConn {
     /// The tablet it leads to.
     pub fn info(&self) -> &Arc<TabletInfo> {
         &self.pool.info
+    }
+
+    /// What it was lent for.
+    pub fn work(&self) -> Work {
+        self.pass.as_ref().map_or(Work::CONNECT, Pass::work)
+    }
+
+    /// Whether a statement has been sent on it since it was lent.
+    pub fn is_unused(&self) -> Unused {
+        self.unused
+    }
+
+    /// The pool it is lent by.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// What stands before the tablet.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.pool.gate
+    }
+
+    /// Begins an attempt: the first byte of a statement is about to be sent.
+    pub fn start(&mut self, work: Work, now: Instant) -> Result<Attempt, TabletError> {
+        self.unused = Unused::No;
+        match self.pass.take() {
+            Some(mut pass) => self
+                .pool
+                .gate
+                .start(&mut pass, now)
+                .map_err(|e| self.pool.refused(e)),
+            None => Ok(self.pool.gate.start_held(work, now)),
+        }
     }
 
     /// Counts a statement that was sent on it: how long its answer took to begin, and what that says of the tablet.

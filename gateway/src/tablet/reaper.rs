@@ -277,6 +277,7 @@ async fn send_kill(
     let refused = |reason: &str| TabletError::Connect {
         tablet: conn.info().alias.clone(),
         reason: reason.to_owned(),
+        timed_out: false,
     };
     let waiting = tokio::time::timeout_at(deadline, channel.lock());
     let mut place = waiting

@@ -92,14 +92,14 @@ pub(crate) async fn run(
     tasks.wait().await;
 }
 
-pub(crate) async fn next(listener: Option<&TcpListener>) -> std::io::Result<TcpStream> {
+async fn next(listener: Option<&TcpListener>) -> std::io::Result<TcpStream> {
     match listener {
         Some(l) => l.accept().await.map(|(stream, _)| stream),
         None => std::future::pending().await,
     }
 }
 
-pub(crate) async fn rebind(addr: std::net::SocketAddr, stop: &CancellationToken) -> Option<TcpListener> {
+async fn rebind(addr: std::net::SocketAddr, stop: &CancellationToken) -> Option<TcpListener> {
     loop {
         match TcpListener::bind(addr).await {
             Ok(listener) => return Some(listener),

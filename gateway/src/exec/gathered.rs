@@ -1,0 +1,297 @@
+//! Rows of several legs become one result while they stream.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use shardgate_wire::client::RowEvent;
+use shardgate_wire::{OkPacket, StatusFlags};
+
+use super::answer::{Answer, add_ok};
+use super::held::Leased;
+use super::payload::Payload;
+use super::run::Run;
+use super::shed::Shed;
+use super::watch::{Interrupt, Limits};
+use super::{ExecError, Statement};
+use crate::base::clock;
+use crate::gather::{Gather, GatherError, GatherLimits, Protocol};
+use crate::guard::Outcome;
+use crate::tablet::{Sent, TabletError, server_error};
+
+/// How many rows are sent between two looks at the kill switch.
+const ROWS_A_TURN: usize = 1024;
+
+/// What one turn of reading a leg gave: rows, and the end if it came along.
+#[derive(Debug, Default)]
+struct Turn {
+    rows: Vec<Bytes>,
+    end: Option<OkPacket>,
+}
+
+/// Rows of all legs become one result. A leg that may be shed and fails is left out, and told of in a warning.
+pub(super) async fn gathered(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    leases: &mut [Leased],
+    shed: &mut Shed,
+) -> Result<Answer, ExecError> {
+    let protocol = match statement.payload {
+        Payload::Text => Protocol::Text,
+        Payload::Prepared(_) => Protocol::Binary,
+    };
+    let shards = leases.iter().map(|l| l.shard.clone()).collect();
+    let mut gather = Gather::new(statement.gather, shards, protocol, GatherLimits::default());
+    read_columns(run, statement, leases, &mut gather, shed).await?;
+    send_columns(run, &gather);
+    let mut ends = vec![None; leases.len()];
+    let mut answer = Answer::default();
+    while !gather.finished() {
+        // The deadline is for the first row that reaches the client, whichever legs have sent some.
+        let first = answer.rows == 0;
+        let turns = read_turn(run, leases, &gather, (first, shed.is_allowed())).await?;
+        take_turns(turns, leases, (&mut gather, &mut ends), shed)?;
+        send_rows(run, &mut gather, &mut answer).await?;
+    }
+    if gather.is_filled() {
+        // All the rows that were asked for: nothing is missing from it.
+        shed.forget();
+    }
+    finish(run, leases, &ends, (&mut answer, shed)).await;
+    Ok(answer)
+}
+
+async fn read_columns(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    leases: &mut [Leased],
+    gather: &mut Gather,
+    shed: &mut Shed,
+) -> Result<(), ExecError> {
+    let limits = run.limits.attempt(clock::now());
+    let waiting = ExecError::names(leases.iter().map(|l| &l.shard));
+    let reading = leases.iter_mut().map(|lease| async move {
+        let columns = lease.conn.wire().read_columns().await;
+        columns.map_err(|e| {
+            let error = lease.conn.failed(e, Sent::Maybe);
+            lease.settle(error.outcome(lease.role));
+            ExecError::tablet(lease.shard.clone(), error)
+        })
+    });
+    let all = match limits.watch(run.client, futures::future::join_all(reading)).await {
+        Ok(all) => all,
+        Err(i) => {
+            leases.iter_mut().for_each(|l| run.give_up(l, i));
+            return Err(run.interrupted(i, waiting, statement.is_write));
+        }
+    };
+    for (leg, columns) in all.into_iter().enumerate() {
+        let columns = match columns {
+            Ok(columns) => columns,
+            Err(e) => {
+                shed.leg(&leases[leg].shard, e)?;
+                gather.drop_leg(leg)?;
+                continue;
+            }
+        };
+        let plain: Vec<Bytes> = match statement.rename_of(leg) {
+            Some(rename) => columns.definitions.iter().map(|d| rename.column(d)).collect(),
+            None => columns.definitions,
+        };
+        gather.leg_columns(leg, &plain)?;
+    }
+    if !gather.has_columns() {
+        return Err(shed.nothing_left());
+    }
+    Ok(())
+}
+
+fn send_columns(run: &mut Run<'_>, gather: &Gather) {
+    run.answering = true;
+    let status = run.client_status(StatusFlags::empty());
+    run.client.put_raw_columns(&gather.output_columns(), status, 0);
+}
+
+type Turns = Vec<(usize, Result<Turn, ExecError>)>;
+
+/// Waits until at least one of the wanted legs has something, then takes what every wanted leg has. `first` says that no
+/// row has reached the client yet, `may_shed` that legs from which nothing comes may be left out.
+async fn read_turn(
+    run: &mut Run<'_>,
+    leases: &mut [Leased],
+    gather: &Gather,
+    (first, may_shed): (bool, bool),
+) -> Result<Turns, ExecError> {
+    let mut pending: FuturesUnordered<_> = leases
+        .iter_mut()
+        .enumerate()
+        .filter(|(i, _)| gather.wants(*i))
+        .map(|(i, lease)| async move { (i, read_leg(lease).await) })
+        .collect();
+    if pending.is_empty() {
+        drop(pending);
+        let what = "rows are neither wanted nor at hand: this is a defect of the gateway";
+        return Err(ExecError::Answer {
+            shard: leases[0].shard.clone(),
+            what,
+        });
+    }
+    let ready = async {
+        let mut got: Vec<_> = pending.next().await.into_iter().collect();
+        // What else is ready comes along; the rest is asked again: reading a row is cancel-safe.
+        while let Some(Some(more)) = futures::FutureExt::now_or_never(pending.next()) {
+            got.push(more);
+        }
+        got
+    };
+    // A deadline holds to the first row; a tablet may be silent for so long from then on.
+    let silent = run.limits.tablet_silent.filter(|_| !first);
+    let limits = match (first, may_shed) {
+        (true, true) => run.limits.attempt(clock::now()),
+        (true, false) => run.limits,
+        (false, _) => Limits {
+            deadline: None,
+            ..run.limits
+        },
+    };
+    let limited = async {
+        match silent {
+            Some(limit) => tokio::time::timeout(limit, ready).await.map_err(|_| limit),
+            None => Ok(ready.await),
+        }
+    };
+    let outcome = limits.watch(run.client, limited).await;
+    drop(pending);
+    let turn = |i: usize, turn: Result<Turn, TabletError>| {
+        (i, turn.map_err(|e| ExecError::tablet(leases[i].shard.clone(), e)))
+    };
+    let interrupt = match outcome {
+        Ok(Ok(turns)) => return Ok(turns.into_iter().map(|(i, t)| turn(i, t)).collect()),
+        Ok(Err(_)) => None,
+        Err(i) => Some(i),
+    };
+    let asked = leases.iter_mut().enumerate().filter(|(i, _)| gather.wants(*i));
+    let (at, mut asked): (Vec<usize>, Vec<&mut Leased>) = asked.unzip();
+    let names = ExecError::names(asked.iter().map(|l| &l.shard));
+    let one = |lease: &mut Leased, interrupt: Option<Interrupt>| match interrupt {
+        None => run.tablet_silent(&mut [lease]),
+        Some(i) => {
+            run.give_up(lease, i);
+            run.interrupted(i, lease.shard.to_string(), false)
+        }
+    };
+    match interrupt {
+        None | Some(Interrupt::Deadline(_)) if may_shed => Ok(at
+            .into_iter()
+            .zip(asked)
+            .map(|(i, lease)| (i, Err(one(lease, interrupt))))
+            .collect()),
+        None => Err(run.tablet_silent(&mut asked)),
+        Some(i) => {
+            asked.iter_mut().for_each(|l| run.give_up(l, i));
+            Err(run.interrupted(i, names, false))
+        }
+    }
+}
+
+/// One row, and what else was read along with it. Waits only for the first, so that a drop loses nothing.
+async fn read_leg(lease: &mut Leased) -> Result<Turn, TabletError> {
+    let mut turn = Turn::default();
+    let mut event = lease.conn.wire().next_row().await.map(Some);
+    loop {
+        match event {
+            Ok(Some(RowEvent::Row(row))) => turn.rows.push(row),
+            Ok(Some(RowEvent::End(end))) => {
+                turn.end = Some(end);
+                lease.settle(Outcome::Success);
+                return Ok(turn);
+            }
+            Ok(Some(RowEvent::Err(e))) => {
+                let error = TabletError::Server(server_error(&e));
+                lease.settle(error.outcome(lease.role));
+                return Err(error);
+            }
+            Ok(None) => return Ok(turn),
+            Err(e) => {
+                let error = lease.conn.failed(e, Sent::Maybe);
+                lease.settle(error.outcome(lease.role));
+                return Err(error);
+            }
+        }
+        if turn.rows.len() >= ROWS_A_TURN {
+            lease.streams_well();
+            return Ok(turn);
+        }
+        event = lease.conn.wire().next_row_buffered();
+    }
+}
+
+fn take_turns(
+    turns: Turns,
+    leases: &[Leased],
+    (gather, ends): (&mut Gather, &mut [Option<OkPacket>]),
+    shed: &mut Shed,
+) -> Result<(), ExecError> {
+    for (leg, turn) in turns {
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(e) => {
+                shed.leg(&leases[leg].shard, e)?;
+                gather.drop_leg(leg)?;
+                continue;
+            }
+        };
+        for row in turn.rows {
+            gather.push_row(leg, row)?;
+        }
+        if let Some(end) = turn.end {
+            gather.leg_done(leg)?;
+            ends[leg] = Some(end);
+        }
+    }
+    Ok(())
+}
+
+async fn send_rows(run: &mut Run<'_>, gather: &mut Gather, answer: &mut Answer) -> Result<(), ExecError> {
+    while let Some(row) = gather.pop().map_err(|e: GatherError| ExecError::from(e))? {
+        run.client.put_raw(&row);
+        answer.rows += 1;
+        run.flush_if_full().await?;
+    }
+    Ok(())
+}
+
+async fn finish(
+    run: &mut Run<'_>,
+    leases: &mut [Leased],
+    ends: &[Option<OkPacket>],
+    (answer, shed): (&mut Answer, &mut Shed),
+) {
+    let mut sum = OkPacket::default();
+    for (lease, end) in leases.iter_mut().zip(ends) {
+        // A leg without an end was stopped early because the window is full. Its own LIMIT bounds what is left.
+        let Some(end) = end else {
+            if !lease.conn.owes_answer() {
+                continue;
+            }
+            if !matches!(run.limits.watch(run.client, rest_of(lease)).await, Ok(Ok(()))) {
+                run.note_error(lease).await;
+            }
+            continue;
+        };
+        run.note_status(lease, end.status);
+        answer.warnings.extend(run.warnings(lease, end.warnings).await);
+        add_ok(&mut sum, end);
+    }
+    run.metrics.rows_returned.add(answer.rows);
+    sum.warnings = sum
+        .warnings
+        .saturating_add(shed.warn(run.metrics, &mut answer.warnings));
+    answer.warning_count = sum.warnings;
+    run.put_rows_end(&sum, false);
+}
+
+/// Reads a leg to its end.
+async fn rest_of(lease: &mut Leased) -> Result<(), TabletError> {
+    while read_leg(lease).await?.end.is_none() {}
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! One try of one leg on one tablet: its permits, from the first byte sent to the outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shardgate_breaker::{Outcome, OwnedPermit, Work};
+
+use super::gate::Gate;
+use crate::base::clock::Instant;
+
+/// An attempt in flight. Dropped without a word it says nothing of the tablet.
+#[derive(Debug)]
+pub struct Attempt {
+    permit: Option<OwnedPermit>,
+    kind: Option<OwnedPermit>,
+    work: Work,
+    started: Instant,
+}
+
+/// A tablet that had less time than this has not timed out, however short the client's patience was.
+const FAIR_CHANCE: Duration = Duration::from_millis(250);
+
+impl Attempt {
+    pub(super) fn new(permit: OwnedPermit, kind: Option<OwnedPermit>, work: Work, started: Instant) -> Self {
+        Self {
+            permit: Some(permit),
+            kind,
+            work,
+            started,
+        }
+    }
+
+    pub(super) fn unguarded(work: Work, started: Instant) -> Self {
+        Self {
+            permit: None,
+            kind: None,
+            work,
+            started,
+        }
+    }
+
+    /// When its first byte was sent.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The first packet of the answer is here.
+    pub fn responded(&mut self, gate: &Gate, now: Instant) {
+        let at = gate.time(now);
+        if let Some(permit) = &mut self.permit {
+            permit.responded(at);
+        }
+    }
+
+    /// More of the answer is here.
+    pub fn progressed(&self, gate: &Gate, now: Instant) {
+        if let Some(permit) = &self.permit {
+            permit.progressed(gate.time(now));
+        }
+    }
+
+    /// It is over.
+    pub fn record(self, gate: &Gate, outcome: Outcome, now: Instant) {
+        let at = gate.time(now);
+        let guarded = self.permit.is_some();
+        if let Some(permit) = self.permit {
+            permit.record(outcome, at);
+        }
+        match self.kind {
+            Some(kind) => kind.record(outcome, at),
+            None if guarded && outcome == Outcome::Timeout && self.work != Work::CONNECT => {
+                let shard = Arc::clone(gate.shard());
+                let fingerprint = self.work.fingerprint();
+                gate.shard()
+                    .kinds()
+                    .timed_out(self.work, at, || shard.kind_listener(fingerprint));
+            }
+            None => {}
+        }
+    }
+
+    /// Its probe, unspent; without one it ends and says nothing.
+    pub(super) fn into_probe(self) -> Option<OwnedPermit> {
+        self.permit.filter(OwnedPermit::is_probe)
+    }
+
+    /// A deadline passed: the tablet's fault only if it had a fair chance to answer.
+    pub fn gave_up(self, gate: &Gate, tablet_timeout: Option<Duration>, now: Instant) {
+        let fair = tablet_timeout.map_or(FAIR_CHANCE, |t| t.min(FAIR_CHANCE));
+        let had = now.saturating_duration_since(self.started);
+        let outcome = if had >= fair {
+            Outcome::Timeout
+        } else {
+            Outcome::Neutral
+        };
+        self.record(gate, outcome, now);
+    }
+}

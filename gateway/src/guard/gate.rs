@@ -1,0 +1,234 @@
+//! The way to one tablet: asked before a pool is touched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use shardgate_breaker::{Breaker, Mode, OwnedPermit, State, Time, Work, may_take_slot};
+
+use super::attempt::Attempt;
+use super::error::Refused;
+use super::shard::ShardGuard;
+use crate::base::clock::Instant;
+
+/// How long another kind of statement counts as wanting the pool after it asked.
+const WANTED: Duration = Duration::from_secs(1);
+
+/// What stands before one tablet.
+#[derive(Debug)]
+pub struct Gate {
+    /// The shard, or the shard and the replica's alias.
+    name: String,
+    shard: Arc<ShardGuard>,
+    /// The primary's or the replica's; none if breakers are off.
+    breaker: Option<Arc<Breaker>>,
+    origin: Instant,
+    /// Percent of a pool for one kind.
+    share: u32,
+    /// The kind that asked last while the pool was busy, and when that changed last.
+    asked_last: AtomicU64,
+    changed_at: AtomicU64,
+}
+
+/// The leave to go on to the pool. While a breaker recovers it is the one probe; dropped, the probe is free again.
+#[derive(Debug)]
+#[must_use = "a pass that is dropped gives its probe back"]
+pub struct Pass {
+    pub(super) work: Work,
+    pub(super) probe: Option<OwnedPermit>,
+}
+
+impl Pass {
+    /// What it is for.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+}
+
+impl Gate {
+    pub(super) fn new(
+        name: String,
+        shard: Arc<ShardGuard>,
+        breaker: Option<Arc<Breaker>>,
+        origin: Instant,
+        share: u32,
+    ) -> Self {
+        Self {
+            name,
+            shard,
+            breaker,
+            origin,
+            share,
+            asked_last: AtomicU64::new(0),
+            changed_at: AtomicU64::new(0),
+        }
+    }
+
+    /// A gate without a breaker, for a tablet that nobody guards.
+    pub fn open(name: String, shard: Arc<ShardGuard>, origin: Instant) -> Self {
+        Self::new(name, shard, None, origin, 0)
+    }
+
+    /// The guards of the shard.
+    pub fn shard(&self) -> &Arc<ShardGuard> {
+        &self.shard
+    }
+
+    /// The tablet's breaker; none if breakers are off.
+    pub fn breaker(&self) -> Option<&Arc<Breaker>> {
+        self.breaker.as_ref()
+    }
+
+    /// The breakers' time.
+    pub fn time(&self, now: Instant) -> Time {
+        Time::at(now.saturating_duration_since(self.origin))
+    }
+
+    /// Asks to go on to the pool. While the breaker is closed that takes no permit: waiting is not the tablet's time.
+    pub fn enter(&self, work: Work, now: Instant) -> Result<Pass, Refused> {
+        let mut probe = None;
+        if let Some(breaker) = &self.breaker {
+            let at = self.time(now);
+            if !breaker.is_plainly_closed() {
+                probe = Some(
+                    breaker
+                        .try_acquire_owned(work, at)
+                        .map_err(|rejected| self.refused(rejected))?,
+                );
+            }
+            self.shard
+                .kinds()
+                .check(work, at)
+                .map_err(|rejected| Refused::Kind {
+                    name: self.name.clone(),
+                    rejected,
+                })?;
+        }
+        Ok(Pass { work, probe })
+    }
+
+    /// Asks for a statement on a connection that is in hand already: row locks wait for it, so it is refused only while
+    /// the breaker is open.
+    pub fn enter_held(&self, now: Instant) -> Result<(), Refused> {
+        let Some(breaker) = &self.breaker else {
+            return Ok(());
+        };
+        if breaker.is_plainly_closed() {
+            return Ok(());
+        }
+        let at = self.time(now);
+        let open = match breaker.mode() {
+            Mode::ForcedOpen => true,
+            Mode::Auto => breaker.state(at) == State::Open,
+            Mode::ForcedClosed | Mode::DryRun => false,
+        };
+        if !open {
+            return Ok(());
+        }
+        match breaker.try_acquire(Work::CONNECT, at) {
+            // The cooldown ended in between.
+            Ok(permit) => {
+                drop(permit);
+                Ok(())
+            }
+            Err(rejected) => Err(self.refused(rejected)),
+        }
+    }
+
+    /// Bounds the share of a kind in a pool of which `busy` of `size` slots are taken. A kind is bound only while others
+    /// want the pool; but since its statements run for long once they are in, "while" reaches a second back: else it had
+    /// all slots before the first other asks.
+    pub fn may_take(&self, work: Work, (busy, size): (usize, usize), now: Instant) -> Result<(), Refused> {
+        let Some(breaker) = &self.breaker else {
+            return Ok(());
+        };
+        if self.share == 0 || work == Work::CONNECT || busy * 100 < size * self.share as usize {
+            return Ok(());
+        }
+        let at = self.time(now);
+        let kind = work.fingerprint();
+        if self.asked_last.swap(kind, Ordering::Relaxed) != kind {
+            self.changed_at.store(at.as_nanos(), Ordering::Relaxed);
+        }
+        let changed = Time::from_nanos(self.changed_at.load(Ordering::Relaxed));
+        let others = at.since(changed) < WANTED;
+        let (held, _) = breaker.in_flight_of(work);
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        if may_take_slot(held, size, self.share, others) {
+            return Ok(());
+        }
+        Err(Refused::Share {
+            name: self.name.clone(),
+            held,
+            size,
+        })
+    }
+
+    /// Begins an attempt: the first byte is about to be sent.
+    pub fn start(&self, pass: &mut Pass, now: Instant) -> Result<Attempt, Refused> {
+        let Some(breaker) = &self.breaker else {
+            return Ok(Attempt::unguarded(pass.work, now));
+        };
+        let at = self.time(now);
+        self.shard.budget().attempt(at);
+        let permit = match pass.probe.take() {
+            Some(mut permit) => {
+                permit.sent(at);
+                permit
+            }
+            None => breaker
+                .try_acquire_owned(pass.work, at)
+                .map_err(|rejected| self.refused(rejected))?,
+        };
+        let kind = self
+            .shard
+            .kinds()
+            .try_acquire(pass.work, at)
+            .map_err(|rejected| Refused::Kind {
+                name: self.name.clone(),
+                rejected,
+            })?;
+        Ok(Attempt::new(permit, kind, pass.work, now))
+    }
+
+    /// Begins the opening of a connection. A probe is spent on it if it fails, and kept for the statement if it does not.
+    pub fn start_connect(&self, pass: &mut Pass, now: Instant) -> Result<Attempt, Refused> {
+        let Some(breaker) = &self.breaker else {
+            return Ok(Attempt::unguarded(Work::CONNECT, now));
+        };
+        let at = self.time(now);
+        let permit = match pass.probe.take() {
+            Some(mut probe) => {
+                probe.sent(at);
+                probe
+            }
+            None => breaker
+                .try_acquire_owned(Work::CONNECT, at)
+                .map_err(|rejected| self.refused(rejected))?,
+        };
+        Ok(Attempt::new(permit, None, Work::CONNECT, now))
+    }
+
+    /// The connection is open.
+    pub fn connected(&self, pass: &mut Pass, attempt: Attempt) {
+        pass.probe = attempt.into_probe();
+    }
+
+    /// Begins an attempt on a connection in hand. If the one probe is out it goes on without a permit.
+    pub fn start_held(&self, work: Work, now: Instant) -> Attempt {
+        let Some(breaker) = &self.breaker else {
+            return Attempt::unguarded(work, now);
+        };
+        match breaker.try_acquire_owned(work, self.time(now)) {
+            Ok(permit) => Attempt::new(permit, None, work, now),
+            Err(_) => Attempt::unguarded(work, now),
+        }
+    }
+
+    pub(super) fn refused(&self, rejected: shardgate_breaker::Rejected) -> Refused {
+        Refused::Breaker {
+            name: self.name.clone(),
+            rejected,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! All guards of a gateway, by the identity of what they guard.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arc_swap::ArcSwap;
+use shardgate_breaker::{Breaker, Time};
+
+use super::gate::Gate;
+use super::listener::{Subject, Teller};
+use super::settings::GuardSettings;
+use super::shard::ShardGuard;
+use crate::base::clock::Instant;
+use crate::base::metrics::Metrics;
+use crate::base::{Role, ShardId, TabletAlias};
+
+/// The guards of every shard and every replica.
+///
+/// A breaker outlives pools and reloads of the topology: what is known of a shard is not forgotten because a file was
+/// read again. New thresholds make new breakers.
+#[derive(Debug)]
+pub struct Guards {
+    origin: Instant,
+    seed: u64,
+    settings: ArcSwap<GuardSettings>,
+    made: RwLock<Made>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    shards: HashMap<ShardId, Arc<ShardGuard>>,
+    replicas: HashMap<TabletAlias, (ShardId, Arc<Breaker>)>,
+}
+
+impl Guards {
+    /// No guards yet; they are made when first asked for. `seed` is where jitter comes from: hand in a random number.
+    pub fn new(settings: GuardSettings, origin: Instant, seed: u64, metrics: Arc<Metrics>) -> Self {
+        Self {
+            origin,
+            seed,
+            settings: ArcSwap::from_pointee(settings),
+            made: RwLock::default(),
+            metrics,
+        }
+    }
+
+    /// The thresholds in force.
+    pub fn settings(&self) -> Arc<GuardSettings> {
+        self.settings.load_full()
+    }
+
+    /// Puts other thresholds in force: all guards are made anew. Gates that were handed out keep the old ones, so pools
+    /// are to be made anew too.
+    pub fn configure(&self, settings: GuardSettings) {
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        self.settings.store(Arc::new(settings));
+        *made = Made::default();
+    }
+
+    /// The breakers' time.
+    pub fn time(&self, now: Instant) -> Time {
+        Time::at(now.saturating_duration_since(self.origin))
+    }
+
+    /// The guards of a shard.
+    pub fn shard(&self, id: &ShardId) -> Arc<ShardGuard> {
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = made.shards.get(id) {
+            return Arc::clone(known);
+        }
+        drop(made);
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        self.shard_in(&mut made, id)
+    }
+
+    /// The gate of a tablet.
+    pub fn gate(&self, id: &ShardId, alias: &TabletAlias, role: Role) -> Arc<Gate> {
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        let settings = self.settings.load();
+        let shard = self.shard_in(&mut made, id);
+        let (name, breaker) = match role {
+            Role::Primary => (id.to_string(), shard.breaker().cloned()),
+            Role::Replica => (
+                format!("{id} ({alias})"),
+                self.replica_in(&mut made, &shard, alias, &settings),
+            ),
+        };
+        Arc::new(Gate::new(
+            name,
+            shard,
+            breaker,
+            self.origin,
+            settings.max_pool_share,
+        ))
+    }
+
+    /// Looks at what time and silence tell. Call it every 100 ms.
+    pub fn tick(&self, now: Instant) {
+        let at = self.time(now);
+        for shard in self.shards() {
+            if let Some(breaker) = shard.breaker() {
+                breaker.tick(at);
+            }
+            shard.kinds().tick(at);
+        }
+        for (_, _, breaker) in self.replicas() {
+            breaker.tick(at);
+        }
+    }
+
+    /// The guards of every shard that was asked for, by name.
+    pub fn shards(&self) -> Vec<Arc<ShardGuard>> {
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = made.shards.values().cloned().collect();
+        drop(made);
+        all.sort_by(|a, b| a.id().cmp(b.id()));
+        all
+    }
+
+    /// The breaker of every replica that was asked for, by shard and alias.
+    pub fn replicas(&self) -> Vec<(ShardId, TabletAlias, Arc<Breaker>)> {
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = made
+            .replicas
+            .iter()
+            .map(|(alias, (shard, breaker))| (shard.clone(), alias.clone(), Arc::clone(breaker)))
+            .collect();
+        drop(made);
+        all.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+        all
+    }
+
+    /// Forgets shards and replicas that are no longer part of the topology.
+    pub fn keep(&self, shards: impl Fn(&ShardId) -> bool, replicas: impl Fn(&TabletAlias) -> bool) {
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        made.shards.retain(|id, _| shards(id));
+        made.replicas.retain(|alias, _| replicas(alias));
+    }
+
+    fn shard_in(&self, made: &mut Made, id: &ShardId) -> Arc<ShardGuard> {
+        if let Some(known) = made.shards.get(id) {
+            return Arc::clone(known);
+        }
+        let settings = self.settings.load();
+        let seed = self.seed_for(made);
+        let fresh = Arc::new(ShardGuard::new(id.clone(), &settings, seed, &self.metrics));
+        made.shards.insert(id.clone(), Arc::clone(&fresh));
+        fresh
+    }
+
+    fn replica_in(
+        &self,
+        made: &mut Made,
+        shard: &Arc<ShardGuard>,
+        alias: &TabletAlias,
+        settings: &GuardSettings,
+    ) -> Option<Arc<Breaker>> {
+        if !settings.enabled {
+            return None;
+        }
+        if let Some((of, known)) = made.replicas.get(alias)
+            && of == shard.id()
+        {
+            return Some(Arc::clone(known));
+        }
+        let teller = Arc::new(Teller {
+            subject: Subject::Replica(alias.to_string()),
+            metrics: Arc::clone(&self.metrics),
+            kinds: Some(Arc::clone(shard.kinds())),
+        });
+        let seed = self.seed_for(made);
+        let cap = Arc::clone(shard.cap());
+        let fresh = Arc::new(Breaker::with_cap(settings.replica.clone(), seed, teller, cap).ok()?);
+        made.replicas
+            .insert(alias.clone(), (shard.id().clone(), Arc::clone(&fresh)));
+        Some(fresh)
+    }
+
+    /// Another number for each breaker, so that their jitters differ.
+    fn seed_for(&self, made: &Made) -> u64 {
+        let number = (made.shards.len() + made.replicas.len()) as u64;
+        self.seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}

@@ -1,0 +1,80 @@
+//! What all attempts on one shard share.
+
+use std::sync::Arc;
+
+use shardgate_breaker::{Breaker, EjectionCap, Listener, RetryBudget};
+
+use super::kinds::Kinds;
+use super::listener::{Subject, Teller};
+use super::settings::GuardSettings;
+use crate::base::ShardId;
+use crate::base::metrics::Metrics;
+
+/// The guards of one shard.
+#[derive(Debug)]
+pub struct ShardGuard {
+    id: ShardId,
+    /// Of the primary; none if breakers are off.
+    breaker: Option<Arc<Breaker>>,
+    kinds: Arc<Kinds>,
+    budget: RetryBudget,
+    cap: Arc<EjectionCap>,
+    metrics: Arc<Metrics>,
+}
+
+impl ShardGuard {
+    /// Guards that have seen nothing. `seed` is where jitter comes from.
+    pub(super) fn new(id: ShardId, settings: &GuardSettings, seed: u64, metrics: &Arc<Metrics>) -> Self {
+        let kinds = Arc::new(Kinds::new(settings.kind.clone()));
+        let teller = Arc::new(Teller {
+            subject: Subject::Shard(id.to_string()),
+            metrics: Arc::clone(metrics),
+            kinds: Some(Arc::clone(&kinds)),
+        });
+        let breaker = settings
+            .enabled
+            .then(|| Breaker::new(settings.shard.clone(), seed, teller).ok())
+            .flatten()
+            .map(Arc::new);
+        Self {
+            id,
+            breaker,
+            kinds,
+            budget: RetryBudget::new(settings.budget),
+            cap: Arc::new(EjectionCap::new(settings.ejection_cap)),
+            metrics: Arc::clone(metrics),
+        }
+    }
+
+    /// The shard.
+    pub fn id(&self) -> &ShardId {
+        &self.id
+    }
+
+    /// The breaker of its primary; none if breakers are off.
+    pub fn breaker(&self) -> Option<&Arc<Breaker>> {
+        self.breaker.as_ref()
+    }
+
+    /// The breakers of its kinds of statement.
+    pub fn kinds(&self) -> &Arc<Kinds> {
+        &self.kinds
+    }
+
+    /// What retries its traffic may carry.
+    pub fn budget(&self) -> &RetryBudget {
+        &self.budget
+    }
+
+    pub(super) fn cap(&self) -> &Arc<EjectionCap> {
+        &self.cap
+    }
+
+    pub(super) fn kind_listener(&self, fingerprint: u64) -> Arc<dyn Listener> {
+        Arc::new(Teller {
+            subject: Subject::Kind(self.id.to_string(), fingerprint),
+            metrics: Arc::clone(&self.metrics),
+            kinds: None,
+        })
+    }
+}

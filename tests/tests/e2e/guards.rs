@@ -1,0 +1,410 @@
+//! Breakers, deadlines of attempts, retries and partial answers: scenarios P2, T1, B2, B6.
+
+use std::time::{Duration, Instant};
+
+use mysql_async::Conn;
+use serde_json::Value;
+use shardgate_tests::answer::Refusal;
+use shardgate_tests::fixture::KEYSPACE;
+use shardgate_tests::{Gateway, TabletSim, answer, sim, wait};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Shards of fifty rows each, row `id` on shard `id` modulo their number.
+struct Shards {
+    tablets: Vec<TabletSim>,
+    gateway: Gateway,
+}
+
+impl Shards {
+    fn start(count: i64, sections: &str) -> Self {
+        let tablet = |n: i64| {
+            let rows: Vec<String> = (0..50)
+                .map(|i| format!("({}, {i}, {i})", i * count + n))
+                .collect();
+            let init = format!(
+                "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT, v INT);\nINSERT INTO t VALUES {};\n",
+                rows.join(", ")
+            );
+            TabletSim::start(&format!("s{n}"), &init)
+        };
+        let tablets: Vec<_> = (0..count).map(tablet).collect();
+        let gateway = Gateway::serve(&sim::config(&tablets, sections));
+        Self { tablets, gateway }
+    }
+
+    async fn conn(&self) -> Conn {
+        self.gateway.conn(KEYSPACE).await
+    }
+
+    async fn vars(&self) -> Value {
+        let (status, body) = self.gateway.http("GET", "/debug/vars").await;
+        assert_eq!(status, 200);
+        serde_json::from_str(&body).unwrap()
+    }
+
+    async fn counter(&self, tree: &str, label: &str) -> u64 {
+        self.vars().await[tree][label].as_u64().unwrap_or(0)
+    }
+}
+
+fn timeouts(gateway_ms: u64, tablet_ms: u64) -> String {
+    format!(
+        "[timeouts]\nmysql_server_query_timeout = \"{gateway_ms}ms\"\nqueryserver_config_query_timeout = \
+         \"{tablet_ms}ms\"\nkill_grace = \"200ms\"\n"
+    )
+}
+
+async fn refused(conn: &mut Conn, sql: &str) -> (Refusal, Duration) {
+    let began = Instant::now();
+    let refusal = wait::within(sql, LIMIT, answer::refused(conn, sql)).await;
+    (refusal, began.elapsed())
+}
+
+/// T1 [vitess#16624 #7031]: legs that run one after another share the statement's deadline, and each attempt has the
+/// tablet's.
+#[tokio::test]
+async fn legs_in_a_row_end_at_the_statements_deadline_and_the_unfinished_are_named() {
+    let config = format!("{}[guard]\nfan_out = 1\nbreakers = false\n", timeouts(300, 200));
+    let shards = Shards::start(4, &config);
+    let mut conn = shards.conn().await;
+    assert_eq!(answer::ok(&mut conn, "SELECT * FROM t").await.rows.len(), 200);
+    for tablet in &shards.tablets {
+        tablet
+            .fault(r#"{"kind":"latency","ms":150,"statement":"from t"}"#)
+            .await;
+    }
+    let (refusal, took) = refused(&mut conn, "SELECT * FROM t").await;
+    assert_eq!(refusal.errno, 3024, "{refusal}");
+    assert!(refusal.message.starts_with("SG2201"), "{refusal}");
+    assert!(
+        took >= Duration::from_millis(280) && took < Duration::from_millis(600),
+        "{took:?}"
+    );
+    for unfinished in ["shop/s2", "shop/s3"] {
+        assert!(refusal.message.contains(unfinished), "{refusal}");
+    }
+    assert!(!refusal.message.contains("shop/s0"), "{refusal}");
+
+    // One shard answers within both limits, and one that does not within the tablet's is told apart.
+    answer::ok(&mut conn, "USE `shop:s1`").await;
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+        "50"
+    );
+    shards.tablets[1]
+        .fault(r#"{"kind":"latency","ms":280,"statement":"from t"}"#)
+        .await;
+    let (refusal, took) = refused(&mut conn, "SELECT COUNT(*) FROM t").await;
+    assert!(refusal.message.starts_with("SG2202"), "{refusal}");
+    assert!(refusal.message.contains("shop/s1"), "{refusal}");
+    assert!(
+        took >= Duration::from_millis(180) && took < Duration::from_millis(500),
+        "{took:?}"
+    );
+}
+
+/// Slow fails as fast as dead: after a few bounded waits a stuck shard costs nothing any more, and the others never
+/// notice. Then it comes back by probes.
+#[tokio::test]
+async fn a_stuck_shard_is_refused_at_once_and_taken_back_when_it_answers() {
+    let config = format!(
+        "{}[shard_breaker]\ncooldown = \"500ms\"\ncooldown_jitter = 0\n",
+        timeouts(400, 250)
+    );
+    let shards = Shards::start(2, &config);
+    let mut conn = shards.conn().await;
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+        "100"
+    );
+    shards.tablets[1]
+        .fault(r#"{"kind":"hang","statement":"from t"}"#)
+        .await;
+    // Three kinds of statement time out, so it is not one kind's fault.
+    for sql in [
+        "SELECT v FROM t WHERE id = 1",
+        "SELECT k FROM t WHERE id = 1",
+        "SELECT v, k FROM t WHERE id = 1",
+    ] {
+        let (refusal, took) = refused(&mut conn, sql).await;
+        assert!(refusal.message.starts_with("SG2202"), "{refusal}");
+        assert!(took < Duration::from_millis(700), "{took:?}");
+    }
+    let (refusal, took) = refused(&mut conn, "SELECT v FROM t WHERE id = 3").await;
+    assert_eq!((refusal.errno, refusal.state.as_str()), (1105, "HY000"));
+    assert!(
+        refusal
+            .message
+            .starts_with("SG2103: shop/s1 refused, breaker open"),
+        "{refusal}"
+    );
+    assert!(refusal.message.contains("timeouts in a row"), "{refusal}");
+    assert!(refusal.message.contains("probe in"), "{refusal}");
+    assert!(took < Duration::from_millis(100), "{took:?}");
+    let (refusal, _) = refused(&mut conn, "SELECT COUNT(*) FROM t").await;
+    assert!(refusal.message.starts_with("SG2103: shop/s1"), "{refusal}");
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT v FROM t WHERE id = 2")
+            .await
+            .single(),
+        "1",
+        "the other shard serves"
+    );
+    let label = "shard.shop/s1.trips.consecutive_timeouts";
+    assert_eq!(shards.counter("Breakers", label).await, 1);
+
+    shards.tablets[1].lift().await;
+    wait::until("the shard to be taken back", LIMIT, || async {
+        let mut fresh = shards.conn().await;
+        answer::text(&mut fresh, "SELECT COUNT(*) FROM t")
+            .await
+            .ok()
+            .filter(|a| a.single() == "100")
+    })
+    .await;
+}
+
+/// One bad kind of query is cut off alone.
+#[tokio::test]
+async fn a_kind_of_statement_that_times_out_is_cut_off_and_the_shard_serves_the_others() {
+    let shards = Shards::start(2, &timeouts(400, 250));
+    let mut conn = shards.conn().await;
+    for tablet in &shards.tablets {
+        tablet.fault(r#"{"kind":"hang","statement":"v > "}"#).await;
+    }
+    let bad = "SELECT id FROM t WHERE id = 1 AND v > 0";
+    for _ in 0..3 {
+        let (refusal, _) = refused(&mut conn, bad).await;
+        assert!(refusal.message.starts_with("SG2202"), "{refusal}");
+        // What goes well between them keeps it from being the shard's fault.
+        answer::ok(&mut conn, "SELECT v FROM t WHERE id = 1").await;
+    }
+    let (refusal, _) = loop_until_refused(&mut conn, bad, "SG2105").await;
+    assert!(refusal.message.contains("shop/s1"), "{refusal}");
+    for _ in 0..20 {
+        answer::ok(&mut conn, "SELECT v FROM t WHERE id = 1").await;
+    }
+    assert_eq!(
+        shards
+            .counter("Breakers", "shard.shop/s1.trips.consecutive_timeouts")
+            .await,
+        0
+    );
+}
+
+async fn loop_until_refused(conn: &mut Conn, sql: &str, code: &str) -> (Refusal, Duration) {
+    for _ in 0..10 {
+        let (refusal, took) = refused(conn, sql).await;
+        if refusal.message.starts_with(code) {
+            return (refusal, took);
+        }
+    }
+    panic!("{sql} is never refused with {code}");
+}
+
+/// P2 [vitess#8139 #7919]: an answer in part is given only where it is right, with a warning for each missing shard.
+#[tokio::test]
+async fn partial_answers_are_right_or_refused_and_name_what_is_missing() {
+    let shards = Shards::start(2, &format!("{}[guard]\nbreakers = false\n", timeouts(2000, 1000)));
+    let mut conn = shards.conn().await;
+    answer::ok(&mut conn, "SET scatter_errors_as_warnings = 1").await;
+    assert_eq!(answer::ok(&mut conn, "SELECT * FROM t").await.rows.len(), 100);
+    let fault = r#"{"kind":"reset","statement":"from t"}"#;
+    shards.tablets[1].fault(fault).await;
+    for prepared in [false, true] {
+        let run = async |conn: &mut Conn, sql: &str| {
+            if prepared {
+                answer::binary(conn, sql, ()).await
+            } else {
+                answer::text(conn, sql).await
+            }
+        };
+        let part = run(&mut conn, "SELECT id, v FROM t").await.unwrap();
+        assert_eq!((part.rows.len(), part.warnings), (50, 1), "prepared: {prepared}");
+        let warnings = answer::ok(&mut conn, "SHOW WARNINGS").await.cells();
+        assert_eq!(warnings.len(), 1);
+        assert!(
+            warnings[0][2].starts_with("SG2108") && warnings[0][2].contains("shop/s1"),
+            "{warnings:?}"
+        );
+        let filled = run(&mut conn, "SELECT id FROM t LIMIT 5").await.unwrap();
+        assert_eq!(
+            (filled.rows.len(), filled.warnings),
+            (5, 0),
+            "nothing is missing from it"
+        );
+        for sql in [
+            "SELECT COUNT(*) FROM t",
+            "SELECT id FROM t ORDER BY id LIMIT 10 OFFSET 2",
+        ] {
+            let refusal = run(&mut conn, sql).await.unwrap_err();
+            assert!(refusal.message.starts_with("SG2109"), "{sql}: {refusal}");
+            assert!(refusal.message.contains("shop/s1"), "{sql}: {refusal}");
+        }
+        shards.tablets[0].fault(fault).await;
+        let refusal = run(&mut conn, "SELECT id, v FROM t").await.unwrap_err();
+        assert!(refusal.message.starts_with("SG2110"), "{refusal}");
+        shards.tablets[0].lift().await;
+    }
+    // Without asking there is no answer in part.
+    let mut plain = shards.conn().await;
+    let refusal = answer::refused(&mut plain, "SELECT id, v FROM t").await;
+    assert!(refusal.message.contains("shop/s1"), "{refusal}");
+    let part = answer::ok(
+        &mut plain,
+        "SELECT /*vt+ SCATTER_ERRORS_AS_WARNINGS */ id, v FROM t",
+    )
+    .await;
+    assert_eq!((part.rows.len(), part.warnings), (50, 1));
+}
+
+/// P2, while rows stream: what came is right, and the shard that stopped is named.
+#[tokio::test]
+async fn a_shard_that_is_lost_in_the_middle_of_its_rows_is_left_out_with_a_warning() {
+    let config = format!(
+        "{}tablet_stall_timeout = \"300ms\"\n[guard]\nbreakers = false\n",
+        timeouts(2000, 1000)
+    );
+    let shards = Shards::start(2, &config);
+    let mut conn = shards.conn().await;
+    answer::ok(&mut conn, "SET scatter_errors_as_warnings = 1").await;
+    shards.tablets[1]
+        .fault(r#"{"kind":"stall","after_rows":10,"statement":"from t"}"#)
+        .await;
+    let part = answer::ok(&mut conn, "SELECT id, v FROM t").await;
+    assert_eq!(part.warnings, 1);
+    assert!((50..=60).contains(&part.rows.len()), "{}", part.rows.len());
+    shards.tablets[1]
+        .fault(r#"{"kind":"stall","after_rows":0,"statement":"from t"}"#)
+        .await;
+    let refusal = answer::refused(&mut conn, "SELECT COUNT(*), SUM(v) FROM t").await;
+    assert!(refusal.message.starts_with("SG2109"), "{refusal}");
+}
+
+/// A read that failed before a row was sent is tried again; a write never is.
+#[tokio::test]
+async fn a_read_is_tried_again_on_a_fresh_connection_and_a_write_is_not() {
+    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let mut conn = shards.conn().await;
+    for sql in ["SELECT v FROM t WHERE id = 3", "SELECT COUNT(*) FROM t"] {
+        shards.tablets[1]
+            .fault(r#"{"kind":"reset","statement":"from t","times":1}"#)
+            .await;
+        answer::ok(&mut conn, sql).await;
+    }
+    assert_eq!(shards.counter("Retries", "shop/s1.tried").await, 2);
+    shards.tablets[1]
+        .fault(r#"{"kind":"reset","statement":"update t","times":1}"#)
+        .await;
+    let refusal = answer::refused(&mut conn, "UPDATE t SET v = 9 WHERE id = 3").await;
+    assert!(refusal.message.starts_with("SG2401"), "{refusal}");
+    assert_eq!(shards.counter("Retries", "shop/s1.tried").await, 2);
+}
+
+/// B6 [semian#420 #171, `mysql_async`#96]: what a statement does wrong is not held against its shard, what the shard does
+/// wrong is.
+#[tokio::test]
+async fn a_shard_is_blamed_for_its_own_failures_only() {
+    let kinds = [
+        "SELECT v FROM t WHERE id = 1",
+        "SELECT k FROM t WHERE id = 1",
+        "SELECT v, k FROM t WHERE id = 1",
+    ];
+    for (code, trips) in [(1064, false), (1062, false), (1205, false), (1047, true)] {
+        let shards = Shards::start(2, &timeouts(2000, 1000));
+        let mut conn = shards.conn().await;
+        let fault = format!(r#"{{"kind":"error","code":{code},"statement":"from t"}}"#);
+        shards.tablets[1].fault(&fault).await;
+        for n in 0..100 {
+            answer::refused(&mut conn, kinds[n % 3]).await;
+        }
+        let (last, _) = refused(&mut conn, kinds[0]).await;
+        assert_eq!(last.message.starts_with("SG2103"), trips, "{code}: {last}");
+    }
+    // A server without room says so with a number of its own.
+    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let mut conn = shards.conn().await;
+    shards.tablets[1]
+        .fault(r#"{"kind":"error","code":1040,"message":"Too many connections","statement":"from t"}"#)
+        .await;
+    let (refusal, _) = refused(&mut conn, kinds[0]).await;
+    assert_eq!(refusal.errno, 1040, "a server's own error passes: {refusal}");
+    assert_eq!(
+        shards
+            .counter("VttabletCallErrorCount", "Execute.shop.s1.primary.saturation")
+            .await,
+        1
+    );
+}
+
+/// Refused connections open the breaker too, although no statement was ever sent.
+#[tokio::test]
+async fn a_server_that_refuses_connections_is_refused_in_turn() {
+    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let mut conn = shards.conn().await;
+    answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await;
+    shards.tablets[1].process().signal("KILL");
+    let began = Instant::now();
+    let (refusal, _) = loop_until_refused(&mut conn, "SELECT v FROM t WHERE id = 1", "SG2103").await;
+    assert!(refusal.message.contains("shop/s1"), "{refusal}");
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// `no_scatter` refuses what goes to several shards, unless it says that this is meant.
+#[tokio::test]
+async fn a_scatter_is_refused_where_the_configuration_says_so() {
+    let shards = Shards::start(2, "[guard]\nno_scatter = true\n");
+    let mut conn = shards.conn().await;
+    let (refusal, _) = refused(&mut conn, "SELECT COUNT(*) FROM t").await;
+    assert!(refusal.message.starts_with("SG2107"), "{refusal}");
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT v FROM t WHERE id = 2")
+            .await
+            .single(),
+        "1"
+    );
+    let allowed = "SELECT /*vt+ ALLOW_SCATTER */ COUNT(*) FROM t";
+    assert_eq!(answer::ok(&mut conn, allowed).await.single(), "100");
+    answer::ok(&mut conn, "SET allow_scatter = 1").await;
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+        "100"
+    );
+}
+
+/// One kind of statement leaves connections to the others.
+#[tokio::test]
+async fn one_kind_of_statement_does_not_take_the_whole_pool() {
+    let config = format!(
+        "{}[pool]\nsize = 5\nmax_reserved = 1\nabandoned_max = 1\n",
+        timeouts(8000, 6000)
+    );
+    let shards = Shards::start(2, &config);
+    shards.tablets[1]
+        .fault(r#"{"kind":"latency","ms":2000,"statement":"v > "}"#)
+        .await;
+    let mut tasks = Vec::new();
+    let mut good = shards.conn().await;
+    for _ in 0..8 {
+        let mut conn = shards.conn().await;
+        // Another kind wants the pool all the time.
+        answer::ok(&mut good, "SELECT v FROM t WHERE id = 1").await;
+        tasks.push(tokio::spawn(async move {
+            answer::text(&mut conn, "SELECT id FROM t WHERE id = 1 AND v >= 0 AND v > -1").await
+        }));
+    }
+    let began = Instant::now();
+    for _ in 0..20 {
+        answer::ok(&mut good, "SELECT v FROM t WHERE id = 1").await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let mut cut = 0;
+    for task in tasks {
+        if let Err(refusal) = task.await.unwrap() {
+            assert!(refusal.message.starts_with("SG2106"), "{refusal}");
+            cut += 1;
+        }
+    }
+    assert!(cut >= 3, "{cut}");
+}
