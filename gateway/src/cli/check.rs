@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{NOT_STARTED, complain, runtime, say};
+use super::{NOT_STARTED, complain, complain_of, runtime, say};
 use crate::base::clock;
 use crate::config::Config;
 use crate::server;
@@ -28,14 +28,14 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
     let config = match Config::load(&args.config) {
         Ok(config) => config,
         Err(e) => {
-            complain(e);
+            complain_of(&e);
             return ExitCode::from(NOT_STARTED);
         }
     };
     match Topology::new(1, &config) {
         Ok(topology) => say(topology),
         Err(e) => {
-            complain(e);
+            complain_of(&e);
             return ExitCode::from(NOT_STARTED);
         }
     }
@@ -88,9 +88,18 @@ async fn connect(config: &Config) -> ExitCode {
     }
     if failed == 0 {
         say("every tablet answers");
-        ExitCode::SUCCESS
     } else {
         complain(format_args!("{failed} tablets do not answer"));
+    }
+    let mut wrong = false;
+    for (keyspace, finding) in server::findings(config).await {
+        wrong |= finding.is_error();
+        let severity = if finding.is_error() { "error" } else { "warning" };
+        complain(format_args!("{severity}: keyspace {keyspace}: {finding}"));
+    }
+    if failed == 0 && !wrong {
+        ExitCode::SUCCESS
+    } else {
         ExitCode::from(NOT_STARTED)
     }
 }

@@ -72,6 +72,14 @@ fn say(line: impl std::fmt::Display) {
     println!("{line}");
 }
 
+/// Prints an error under its code.
+fn complain_of(error: &dyn crate::base::GatewayError) {
+    match error.code() {
+        Some(code) => complain(format_args!("{code}: {error}")),
+        None => complain(error),
+    }
+}
+
 /// Prints what went wrong.
 #[allow(clippy::print_stderr)] // as above
 fn complain(line: impl std::fmt::Display) {

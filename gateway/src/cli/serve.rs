@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::stop::{Asked, Signals};
-use super::{NOT_STARTED, complain, runtime, say, start_logging};
+use super::{NOT_STARTED, complain, complain_of, runtime, say, start_logging};
 use crate::config::Config;
 use crate::server::Gateway;
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
     let config = match Config::load(&args.config) {
         Ok(config) => config,
         Err(e) => {
-            complain(e);
+            complain_of(&e);
             return ExitCode::from(NOT_STARTED);
         }
     };

@@ -135,7 +135,7 @@ impl Config {
         let (root, syntax) = DeTable::parse_recoverable(text);
         let mut problems = Problems::new(Places::of(text, root.get_ref()));
         for error in &syntax {
-            problems.add_toml("", error);
+            problems.add_syntax(error);
         }
         // What follows a syntax error is a guess of the reader's, so it is not checked further.
         if !syntax.is_empty() {

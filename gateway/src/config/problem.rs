@@ -173,6 +173,15 @@ impl Problems {
         });
     }
 
+    /// Notes that the text is no TOML. Which field that is in would be a guess: a header left open swallows what follows.
+    pub(super) fn add_syntax(&mut self, error: &toml::de::Error) {
+        self.found.push(Problem {
+            line: error.span().map(|span| self.places.line_at(span.start)),
+            field: String::new(),
+            message: error.message().to_owned(),
+        });
+    }
+
     /// Notes an error of the TOML reader inside a section.
     pub(super) fn add_toml(&mut self, section: &str, error: &toml::de::Error) {
         let place = error

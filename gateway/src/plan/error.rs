@@ -89,12 +89,14 @@ pub enum PlanError {
         column: String,
     },
     /// SG2010: the shard of a row to be written cannot be told.
-    #[error("row {row} of INSERT into `{table}`: {reason}")]
+    #[error("row {row} of INSERT into `{table}`, column `{column}`: {reason}")]
     Placement {
         /// The table.
         table: String,
         /// The row, from 1.
         row: usize,
+        /// The sharding column.
+        column: String,
         /// Why.
         reason: VindexError,
     },

@@ -13,8 +13,8 @@ use super::shard_set::ShardSet;
 use super::statement::{Span, Statement};
 use super::tables::Named;
 use super::write::{keeps_sharding_columns, refuse_reference};
-use crate::schema::Table;
-use crate::vindex::{ColumnType, Value, Vindex, VindexError};
+use crate::schema::{Table, TableVindex};
+use crate::vindex::{ColumnType, Value, VindexError};
 
 /// The parts of an INSERT as written.
 pub(super) struct InsertParts {
@@ -225,7 +225,7 @@ impl InsertRows {
                 continue;
             }
             let column = vindex.ty.as_ref().ok_or_else(|| self.unknown_columns())?;
-            let set = self.shard_of(n, &vindex.vindex, column, &value)?;
+            let set = self.shard_of(n, vindex, column, &value)?;
             match &place {
                 Some(first) if *first != set => return Err(self.disagree(n, &vindex.column)),
                 Some(_) => {}
@@ -242,14 +242,15 @@ impl InsertRows {
     fn shard_of(
         &self,
         n: usize,
-        vindex: &Vindex,
+        vindex: &TableVindex,
         column: &ColumnType,
         value: &Value,
     ) -> Result<ShardSet, PlanError> {
-        let placed = vindex.place(column, value);
+        let placed = vindex.vindex.place(column, value);
         let destination = placed.map_err(|reason| PlanError::Placement {
             table: self.table.name.clone(),
             row: n + 1,
+            column: vindex.column.clone(),
             reason,
         })?;
         self.keyspace.shards_of(&destination)
@@ -277,6 +278,7 @@ impl InsertRows {
         PlanError::Placement {
             table: self.table.name.clone(),
             row: n + 1,
+            column: column.to_owned(),
             reason: VindexError::Inexact {
                 column: column.to_owned(),
                 why,

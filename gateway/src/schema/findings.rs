@@ -33,6 +33,17 @@ pub enum Finding {
     Undivided(String),
 }
 
+impl Finding {
+    /// Whether rows of the table cannot be routed or placed at all until it is mended.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        match self {
+            Self::MissingColumn { .. } => true,
+            Self::MissingTable(_) | Self::NeverRoutes { .. } | Self::Undivided(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,7 +13,7 @@ use crate::base::metrics::Metrics;
 use crate::base::{KeyspaceName, Role, clock};
 use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify};
 use crate::plan::{self, Catalog};
-use crate::schema::{self, DatabaseSchema, KeyspaceSchema};
+use crate::schema::{self, DatabaseSchema, Finding, KeyspaceSchema};
 use crate::session::View;
 use crate::tablet::{Connection, TabletInfo};
 use crate::topology::Topology;
@@ -33,6 +33,8 @@ pub(super) struct Learned {
     databases: Mutex<HashMap<KeyspaceName, Arc<DatabaseSchema>>>,
     dialect: Mutex<Option<Dialect>>,
     version: AtomicU64,
+    /// What was logged of each keyspace's schema last.
+    told: Mutex<HashMap<KeyspaceName, Vec<Finding>>>,
 }
 
 impl Learned {
@@ -106,8 +108,9 @@ impl Learned {
         let nothing = Arc::new(DatabaseSchema::default());
         let keyspaces = config.keyspaces.iter().map(|(name, keyspace)| {
             let schema = KeyspaceSchema::of(keyspace, databases.get(name).unwrap_or(&nothing));
-            for finding in schema.findings() {
-                tracing::info!(keyspace = %name, %finding, "about the schema");
+            // Nothing was learned yet: every table would be missing.
+            if databases.contains_key(name) {
+                self.tell(name, schema.findings());
             }
             schema
         });
@@ -138,10 +141,53 @@ impl Learned {
         }
     }
 
+    /// Logs what was not there to be told the last time.
+    fn tell(&self, name: &KeyspaceName, findings: Vec<Finding>) {
+        let mut told = lock(&self.told);
+        let before = told.get(name).map_or(&[][..], Vec::as_slice);
+        for finding in findings.iter().filter(|f| !before.contains(f)) {
+            if finding.is_error() {
+                tracing::warn!(keyspace = %name, %finding, "about the schema");
+            } else {
+                tracing::info!(keyspace = %name, %finding, "about the schema");
+            }
+        }
+        for gone in before.iter().filter(|f| !findings.contains(f)) {
+            tracing::info!(keyspace = %name, finding = %gone, "no longer so of the schema");
+        }
+        told.insert(name.clone(), findings);
+    }
+
     /// The version that the first tablet to answer gave, if any did.
     pub(super) fn server_version(&self) -> Option<String> {
         lock(&self.dialect).as_ref().map(|d| d.version.clone())
     }
+}
+
+/// What is odd about the tables of each shard that answers, each thing once.
+pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
+    let primaries = config.keyspaces.iter().flat_map(|(name, keyspace)| {
+        keyspace.shards.iter().filter_map(move |shard| {
+            let tablet = shard.tablets.iter().find(|t| t.role == Role::Primary)?;
+            Some((name, keyspace, shard, tablet))
+        })
+    });
+    let asked = primaries.map(|(name, keyspace, shard, tablet)| async move {
+        let opts = opts(config, &tablet.address, &shard.database);
+        let found = schema::load(opts, &shard.database, config.timeouts.schema_load).await;
+        let findings = found.map_or_else(
+            |_| Vec::new(),
+            |found| KeyspaceSchema::of(keyspace, &found).findings(),
+        );
+        findings.into_iter().map(|finding| (name.clone(), finding))
+    });
+    let mut all: Vec<(KeyspaceName, Finding)> = Vec::new();
+    for found in futures::future::join_all(asked).await.into_iter().flatten() {
+        if !all.contains(&found) {
+            all.push(found);
+        }
+    }
+    all
 }
 
 /// How the schema loader's driver connects: with TLS where the pools use it.

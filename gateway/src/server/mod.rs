@@ -8,6 +8,7 @@ mod listener;
 pub use error::StartError;
 
 pub(crate) use build::{backend, tablets};
+pub(crate) use learn::findings;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,11 +1,13 @@
 //! `EXPLAIN FORMAT=SHARDGATE`: where a statement would go, and what would be done with the answers.
 
 use bytes::Bytes;
-use shardgate_sql::{Lexed, lex};
+use shardgate_sql::{Lexed, classify, lex};
 
+use super::planned::is_local;
 use super::query::{Form, Way};
 use super::table::Table;
 use super::{Session, SessionError};
+use crate::base::GatewayError;
 
 impl Session {
     /// Describes a statement's plan without running it.
@@ -18,18 +20,44 @@ impl Session {
     ) -> Result<(), SessionError> {
         let inner = sql.slice(lexed.range(statement).start..);
         let lexed = lex(&inner, lexed.options()).map_err(|e| SessionError::Syntax(e.to_string()))?;
-        let plan = self.plan(&lexed)?;
-        let bound = self.bind(&plan, &inner, &lexed, Form::Text, None)?;
-        let described = plan.describe(&bound);
         let mut table = Table::of_text(&["Property", "Value"]);
-        table.push(["route".to_owned(), described.route]);
-        for leg in described.legs {
-            table.push([format!("leg {}", leg.shard), leg.sql]);
+        for (property, value) in self.explained(&inner, &lexed) {
+            table.push([property, value]);
         }
-        for step in described.steps {
-            table.push(["gather".to_owned(), step]);
-        }
-        table.push(["partial answer".to_owned(), described.partial]);
         self.put_rows(&table, way)
+    }
+
+    /// The rows. That a statement would be refused is an answer too.
+    fn explained(&self, sql: &Bytes, lexed: &Lexed<'_>) -> Vec<(String, String)> {
+        let row = |property: &str, value: &str| (property.to_owned(), value.to_owned());
+        let class = classify(lexed);
+        let planned = self.check_reach(lexed, &class).and_then(|()| {
+            if is_local(class.kind) {
+                return Ok(None);
+            }
+            let plan = self.plan(lexed)?;
+            let bound = self.bind(&plan, sql, lexed, Form::Text, None)?;
+            Ok(Some(plan.describe(&bound)))
+        });
+        let described = match planned {
+            Ok(Some(described)) => described,
+            Ok(None) => return vec![row("route", "answered by the gateway")],
+            Err(e) => {
+                return vec![
+                    row("route", "refused"),
+                    row("error", &e.client_error().to_string()),
+                ];
+            }
+        };
+        let mut rows = vec![row("route", &described.route)];
+        rows.extend(
+            described
+                .legs
+                .into_iter()
+                .map(|leg| (format!("leg {}", leg.shard), leg.sql)),
+        );
+        rows.extend(described.steps.into_iter().map(|step| row("gather", &step)));
+        rows.push(row("partial answer", &described.partial));
+        rows
     }
 }

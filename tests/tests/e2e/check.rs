@@ -166,3 +166,37 @@ async fn the_example_configuration_is_valid() {
     let ended = run(&["check", "--config", &file.display().to_string()]).await;
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
+
+#[tokio::test]
+async fn a_header_left_open_is_told_as_that() {
+    both_refuse(
+        "[listen\nmysql = \"127.0.0.1:0\"\n",
+        &["SG1001", "line 1: unclosed table"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_vschema_is_compared_with_the_tablets_tables() {
+    let fixture = Fixture::new(Layout::KeyRanges(2), 1, &[shardgate_tests::fixture::TABLE_T]).await;
+    let good = fixture.config();
+    let ended = run_with_config("check", &["--connect"], &good).await;
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    let (right, later) = (
+        r#""column":"id""#,
+        r#""later":{"column_vindexes":[{"column":"id","name":"hash"}]},"#,
+    );
+    assert!(good.contains(right), "{good}");
+    // A table that is not there yet.
+    let early = good.replacen(r#""tables":{"#, &format!(r#""tables":{{{later}"#), 1);
+    let ended = run_with_config("check", &["--connect"], &early).await;
+    assert_eq!(ended.code, 0, "{early}\n{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("warning: keyspace"), "{}", ended.stderr);
+    // A table without the column that is to divide it.
+    let wrong = good.replacen(right, r#""column":"nothing""#, 1);
+    let ended = run_with_config("check", &["--connect"], &wrong).await;
+    assert_eq!(ended.code, 2, "{wrong}\n{}{}", ended.stdout, ended.stderr);
+    for told in ["error: keyspace", "table `t` has no column `nothing`"] {
+        assert!(ended.stderr.contains(told), "{told}:\n{}", ended.stderr);
+    }
+}

@@ -304,3 +304,52 @@ async fn an_incomplete_commit_says_exactly_what_was_committed() {
         "4"
     );
 }
+
+#[tokio::test]
+async fn a_plan_is_shown_for_what_would_be_refused_too() {
+    let fixture = Fixture::scenario().await;
+    let gateway = fixture.gateway();
+    let mut conn = gateway.conn(KEYSPACE).await;
+    for (sql, route, error) in [
+        (
+            "SELECT k, COUNT(*) FROM t GROUP BY k",
+            "refused",
+            "1235 (42000): SG2001: GROUP BY",
+        ),
+        (
+            "CREATE TABLE mysql.x (id INT)",
+            "refused",
+            "1044 (42000): SG2017: ",
+        ),
+        ("SELECT * FROM nowhere", "refused", "1146 (42S02): SG2003: "),
+        (
+            "INSERT INTO t (id) VALUES (1), ('1x')",
+            "refused",
+            "1105 (HY000): SG2010: row 2 of INSERT into `t`, column `id`: ",
+        ),
+        ("selec 1", "refused", "1064 (42000): "),
+        ("SET @a = 1", "answered by the gateway", ""),
+        ("BEGIN", "answered by the gateway", ""),
+    ] {
+        let rows = answer::ok(&mut conn, &format!("EXPLAIN FORMAT=SHARDGATE {sql}"))
+            .await
+            .cells();
+        assert_eq!(rows[0], ["route", route], "{sql}: {rows:?}");
+        let shown = rows.get(1).map_or("", |row| row[1].as_str());
+        assert!(shown.starts_with(error), "{sql}: {rows:?}");
+    }
+    let created = answer::ok(&mut conn, "EXPLAIN FORMAT=SHARDGATE CREATE TABLE x (id INT)").await;
+    assert_eq!(created.rows.len(), 5, "{created:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_sql_is_a_syntax_error_however_it_is_sent() {
+    let fixture = Fixture::scenario().await;
+    let gateway = fixture.gateway();
+    let mut conn = gateway.conn(KEYSPACE).await;
+    for sql in ["selec ?", "selec 1"] {
+        assert_eq!(answer::refused(&mut conn, sql).await.errno, 1064, "{sql}");
+        let refused = conn.prep(sql).await.map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("1064"), "{sql}: {refused}");
+    }
+}

@@ -219,7 +219,8 @@ fn explain(lexed: &Lexed<'_>, at: usize) -> StatementKind {
             _ => break,
         }
     }
-    if explained(lexed, from) {
+    // Of the gateway's own it says of any statement where it would go, or why nowhere.
+    if explained(lexed, from) || format == ExplainFormat::Shardgate && from < lexed.len() {
         StatementKind::Explain {
             format,
             analyze,
