@@ -11,7 +11,7 @@ use super::facts::SessionFacts;
 use super::insert::InsertRows;
 use super::locate::{Located, Locations};
 use super::operand::{Params, Values};
-use super::planner::{Explains, Plan, Route, Several};
+use super::planned::{Explains, Plan, Route, Several};
 use super::select::SelectShape;
 use super::splice::{Context, params_of};
 use super::statement::Span;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use shardgate_sql::{Lexed, SqlMode};
 
-use super::planner::Plan;
+use super::planned::Plan;
 use crate::base::{KeyspaceName, ShardName};
 
 const PARTS: usize = 16;

@@ -1,7 +1,7 @@
 //! What `EXPLAIN FORMAT=SHARDGATE` shows of a plan.
 
 use super::bind::{Bound, BoundTo};
-use super::planner::{Plan, Route};
+use super::planned::{Plan, Route};
 use crate::base::ShardId;
 use crate::route::Monotone;
 

@@ -6,7 +6,8 @@ use shardgate_sql::{DdlObject, Keyword as K, TokenKind, classify};
 
 use super::catalog::Keyspace;
 use super::error::PlanError;
-use super::planner::{Plan, Planner, Route, Why};
+use super::planned::{Plan, Route};
+use super::planner::{Planner, Why};
 use super::reach::tables_within_reach;
 use super::rewrite::{Rewrite, passes_untouched, renames};
 use super::splice::Edits;

@@ -1,4 +1,4 @@
-//! From a statement to a [`Plan`].
+//! From a statement to a [`Plan`]: how its tables are named and where queries go. What changes rows is in `changes`.
 
 use std::sync::Arc;
 
@@ -9,19 +9,18 @@ use super::error::PlanError;
 use super::facts::Fact;
 use super::from::From;
 use super::functions;
-use super::insert::{InsertParts, InsertRows, Source};
-use super::locate::{Locations, known_table};
+use super::locate::Locations;
 use super::moment::MomentCall;
-use super::rewrite::{Rewrite, renames};
+use super::planned::{Explains, Plan, Route, Several};
+use super::rewrite::Rewrite;
 use super::scope::{self, select_scopes};
-use super::select::{self, BY_SHARDING_COLUMN, Refusal, SelectShape};
+use super::select::{self, BY_SHARDING_COLUMN, Refusal};
 use super::splice::Edits;
 use super::statement::Statement;
-use super::tables::{FactorKind, Named, Names, Query, is_system};
-use super::write::{self, WriteScope};
+use super::tables::{Named, Names, Query};
+use super::write;
 use crate::base::{KeyspaceName, ShardName};
 use crate::route::StatementClass;
-use crate::schema::Routing;
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -34,71 +33,6 @@ pub struct PlanInput<'a> {
     pub keyspace: Option<&'a KeyspaceName>,
     /// The one shard the session chose (`USE commerce:-40`), if it did.
     pub shard: Option<&'a ShardName>,
-}
-
-/// Where a statement goes, what of it changes on the way, and how the answers become one; for any values.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub(super) keyspace: Arc<Keyspace>,
-    /// What tells its kind of statement from others: a hash of the fingerprint.
-    pub(super) kind: u64,
-    pub(super) class: StatementClass,
-    pub(super) is_ddl: bool,
-    pub(super) route: Route,
-    pub(super) edits: Edits,
-    /// Tokens of all placeholders.
-    pub(super) params: Box<[u32]>,
-    /// Whether it is the EXPLAIN of the statement planned.
-    pub(super) explains: Option<Explains>,
-    /// Why it may not run on any one shard, if no condition says which.
-    pub(super) anywhere: Option<PlanError>,
-    /// Whether it has functions that the session answers.
-    pub(super) asks_session: bool,
-    /// Literals that the plan was read from, with their text: another text needs another plan.
-    pub(super) pinned: Vec<(u32, Box<[u8]>)>,
-}
-
-/// What an EXPLAIN does with its statement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Explains {
-    /// Shows how it would run.
-    Looks,
-    /// Runs it.
-    Runs,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Route {
-    /// This shard, by its place in the keyspace.
-    Shard(usize),
-    /// Any one shard.
-    Any,
-    /// Every shard: DDL.
-    Every,
-    /// Where its rows are.
-    Rows {
-        locations: Box<Locations>,
-        several: Result<Several, PlanError>,
-        apart: PlanError,
-    },
-    /// Where its new rows belong; an error if those are several shards and that cannot be done.
-    Insert {
-        rows: Box<InsertRows>,
-        several: Result<(), PlanError>,
-    },
-    /// Where its new rows belong, if what they are selected from is there too.
-    InsertSelect {
-        rows: Box<InsertRows>,
-        locations: Box<Locations>,
-        apart: PlanError,
-    },
-}
-
-/// What happens on several shards.
-#[derive(Clone, Debug)]
-pub(super) enum Several {
-    Select(Box<SelectShape>),
-    Write,
 }
 
 /// Plans a statement. EXPLAIN of a statement is planned as that statement, and goes to one of its shards.
@@ -289,152 +223,6 @@ impl Planner<'_, '_> {
             })
     }
 
-    fn write(&self, read: Option<WriteScope>) -> Result<Plan, PlanError> {
-        let class = StatementClass::Write;
-        let Some(read) = read else {
-            return self.untouched(class, "its clauses");
-        };
-        let assignments = read.scope.items.clone();
-        let queries = match self.queries(Some(read.scope)) {
-            Ok(queries) => queries,
-            Err(why) => return self.untouched(class, why),
-        };
-        let names = self.names(&queries, &[])?;
-        let own = queries.first().map_or(&[][..], |q| &q.from.factors);
-        if let Some(factor) = own
-            .iter()
-            .find(|f| names.kind(self.statement, f) == FactorKind::System)
-        {
-            return Err(self.denied(factor.qualifier));
-        }
-        let Some(keyspace) = names.keyspace.clone() else {
-            return self.untouched(class, "it names no table");
-        };
-        if renames(&keyspace) && read.targets.clone().any(|at| self.is_keyspace_at(at)) {
-            return Err(Self::not_understood(
-                &keyspace,
-                "a qualified name among the tables to delete from",
-            ));
-        }
-        let made = Made::new(class, &queries, &names);
-        if let Some(shard) = self.given(&keyspace)? {
-            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
-        }
-        let Some(query) = queries.first() else {
-            return self.untouched(class, "its clauses");
-        };
-        let tables = write::written_tables(self.statement, &keyspace, &names, &query.from)?;
-        let tables: Vec<_> = tables
-            .iter()
-            .map(|(alias, table)| (alias.as_str(), *table))
-            .collect();
-        write::keeps_sharding_columns(self.statement, &keyspace, &assignments, &tables)?;
-        let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
-        if locations.is_empty() {
-            return Err(Self::not_understood(&keyspace, "it changes no sharded table"));
-        }
-        let refusal =
-            write::refusal_of_several(query, &read.targets).map(|(what, hint)| select::refuse(what, hint));
-        let several = refusal
-            .unwrap_or(Ok(()))
-            .and_then(|()| self.moments_are_plain())
-            .and_then(|()| select::nothing_odd(self.statement, &queries));
-        let several = several
-            .map(|()| Several::Write)
-            .map_err(|r| unsupported(&keyspace, r));
-        let apart = apart(&keyspace, &locations, "an UPDATE or DELETE of joined tables");
-        Ok(self.finish(
-            &keyspace,
-            Route::Rows {
-                locations: Box::new(locations),
-                several,
-                apart,
-            },
-            made,
-        ))
-    }
-
-    fn insert(&self) -> Result<Plan, PlanError> {
-        let class = StatementClass::Write;
-        let Some(parts) = InsertParts::parse(self.statement) else {
-            return self.untouched(class, "its clauses");
-        };
-        let queries = match self.queries(None) {
-            Ok(queries) => queries,
-            Err(why) => return self.untouched(class, why),
-        };
-        let names = self.names(&queries, std::slice::from_ref(&parts.table))?;
-        let target = parts.table.qualifier.and_then(|at| self.statement.name(at));
-        if target.is_some_and(|name| is_system(&name)) {
-            return Err(self.denied(parts.table.qualifier));
-        }
-        let Some(keyspace) = names.keyspace.clone() else {
-            return self.untouched(class, "it names no table");
-        };
-        let mut made = Made::new(class, &queries, &names);
-        made.qualifiers.extend(parts.table.qualifier);
-        if let Some(shard) = self.given(&keyspace)? {
-            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
-        }
-        let table = known_table(&keyspace, &parts.table.table)?;
-        if let Routing::Unknown | Routing::Unsharded = table.routing {
-            return Err(super::locate::unknown_table(&keyspace, &parts.table.table));
-        }
-        let pinned = match &table.routing {
-            Routing::Pinned(id) => keyspace.shard_of_id(id)?.iter().next(),
-            _ => None,
-        };
-        if let (Some(shard), true) = (pinned, queries.is_empty()) {
-            return Ok(self.finish(&keyspace, Route::Shard(shard), made));
-        }
-        let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
-        let rows = Box::new(InsertRows::plan(self.statement, &keyspace, table, &parts)?);
-        let route = if matches!(parts.source, Source::Query(_)) || !locations.is_empty() {
-            if rows.spans().count() != 1 {
-                let refusal = Refusal {
-                    what: "a subquery among several rows of an INSERT".into(),
-                    hint: "insert row by row",
-                };
-                return Err(unsupported(&keyspace, refusal));
-            }
-            let apart = apart(&keyspace, &locations, "INSERT ... SELECT");
-            Route::InsertSelect {
-                rows,
-                locations: Box::new(locations),
-                apart,
-            }
-        } else {
-            let several = self
-                .several_rows(&parts, &queries)
-                .map_err(|r| unsupported(&keyspace, r));
-            Route::Insert { rows, several }
-        };
-        Ok(self.finish(&keyspace, route, made))
-    }
-
-    /// What keeps an INSERT's rows from being divided.
-    fn several_rows(&self, parts: &InsertParts, queries: &[Query]) -> Result<(), Refusal> {
-        if parts.returning {
-            return select::refuse(
-                "INSERT ... RETURNING of rows",
-                "insert the rows of one shard at a time",
-            );
-        }
-        // Rows are cut out one by one: the frame of a version comment around some of them would be torn.
-        if self.statement.lexed.version_comments().iter().any(|c| c.executed) {
-            return select::refuse("an INSERT with version comments", "leave the comments out");
-        }
-        self.moments_are_plain()?;
-        let values = parts.table.end..self.statement.all().end;
-        select::odd_calls(self.statement, queries, values)
-    }
-
-    /// The error for a database of the servers' own that a statement would write to.
-    fn denied(&self, qualifier: Option<usize>) -> PlanError {
-        let name = qualifier.and_then(|at| self.statement.name(at));
-        PlanError::DatabaseDenied(name.unwrap_or_default())
-    }
-
     pub(super) fn not_understood(keyspace: &Keyspace, what: Why) -> PlanError {
         PlanError::NotUnderstood {
             keyspace: keyspace.name.clone(),
@@ -472,7 +260,7 @@ impl Planner<'_, '_> {
     }
 
     /// All scopes with their FROM clauses: the statement's own first if it has one, then every SELECT.
-    fn queries(&self, own: Option<scope::Scope>) -> Result<Vec<Query>, Why> {
+    pub(super) fn queries(&self, own: Option<scope::Scope>) -> Result<Vec<Query>, Why> {
         let shift = usize::from(own.is_some());
         let mut scopes: Vec<_> = own.into_iter().collect();
         for mut scope in select_scopes(self.statement) {
@@ -492,12 +280,12 @@ impl Planner<'_, '_> {
         scopes.into_iter().map(query).collect()
     }
 
-    fn names(&self, queries: &[Query], others: &[Named]) -> Result<Names, PlanError> {
+    pub(super) fn names(&self, queries: &[Query], others: &[Named]) -> Result<Names, PlanError> {
         Names::resolve(self.statement, self.input.catalog, self.session, queries, others)
     }
 
     /// Precisions of `NOW()` and kin must be plain digits to be spliced for several shards.
-    fn moments_are_plain(&self) -> Result<(), Refusal> {
+    pub(super) fn moments_are_plain(&self) -> Result<(), Refusal> {
         match self
             .statement
             .all()
@@ -511,7 +299,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn finish(&self, keyspace: &Arc<Keyspace>, route: Route, made: Made<'_>) -> Plan {
+    pub(super) fn finish(&self, keyspace: &Arc<Keyspace>, route: Route, made: Made<'_>) -> Plan {
         let mut edits = Edits::default();
         let mut rewrite = Rewrite {
             statement: self.statement,
@@ -566,17 +354,17 @@ impl Planner<'_, '_> {
 }
 
 /// What a plan is finished from.
-struct Made<'m> {
+pub(super) struct Made<'m> {
     class: StatementClass,
     queries: &'m [Query],
     names: &'m Names,
     /// Tokens of `keyspace.` outside of FROM clauses.
-    qualifiers: Vec<usize>,
+    pub(super) qualifiers: Vec<usize>,
     pinned: Vec<u32>,
 }
 
 impl<'m> Made<'m> {
-    fn new(class: StatementClass, queries: &'m [Query], names: &'m Names) -> Self {
+    pub(super) fn new(class: StatementClass, queries: &'m [Query], names: &'m Names) -> Self {
         Self {
             class,
             queries,
@@ -587,7 +375,7 @@ impl<'m> Made<'m> {
     }
 }
 
-fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
+pub(super) fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
     PlanError::Unsupported {
         what: refusal.what,
         keyspace: keyspace.name.clone(),
@@ -596,7 +384,7 @@ fn unsupported(keyspace: &Keyspace, refusal: Refusal) -> PlanError {
 }
 
 /// The error for tables whose rows lie on different shards, naming the conditions that would bring them together.
-fn apart(keyspace: &Keyspace, locations: &Locations, what: &'static str) -> PlanError {
+pub(super) fn apart(keyspace: &Keyspace, locations: &Locations, what: &'static str) -> PlanError {
     let mut columns: Vec<String> = Vec::new();
     for table in locations.tables() {
         let column = table
