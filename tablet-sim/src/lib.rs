@@ -32,6 +32,7 @@ mod engine;
 mod error;
 mod faults;
 mod handle;
+mod proxy;
 mod repl;
 mod rng;
 mod server;
@@ -47,3 +48,4 @@ pub use faults::{
     Timeline, TimelineStatus, TimelineStep, faults_router, timeline_router,
 };
 pub use handle::{LocalRows, SimError, SimOptions, SimTablet};
+pub use proxy::{ProxyOptions, SimProxy};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use clap::Parser;
 use shardgate_tablet_sim::{
-    ShardOptions, SimOptions, SimShard, SimTablet, faults_router, shard_router, timeline_router,
+    ProxyOptions, ShardOptions, SimOptions, SimProxy, SimShard, SimTablet, faults_router, shard_router,
+    timeline_router,
 };
 
 #[global_allocator]
@@ -47,6 +48,9 @@ struct Args {
     /// Whether it begins read-only, and is so again after a restart.
     #[arg(long)]
     read_only: bool,
+    /// Instead of simulating a tablet, forward to the real server at this host and port, through the same faults.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["databases", "init", "replicas", "lag_ms", "read_only", "server_version", "server_id"])]
+    proxy_to: Option<String>,
     /// Its `VERSION()`, also in the greeting.
     #[arg(long)]
     server_version: Option<String>,
@@ -70,6 +74,15 @@ async fn main() -> ExitCode {
 
 #[allow(clippy::print_stdout)] // the addresses are this program's output
 async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(to) = args.proxy_to {
+        let options = ProxyOptions {
+            alias: args.alias,
+            addr: args.mysql_addr,
+            to,
+            seed: args.seed,
+        };
+        return proxy(options, &args.admin_addr).await;
+    }
     let mut options = SimOptions {
         alias: args.alias,
         addr: args.mysql_addr,
@@ -108,9 +121,7 @@ async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
             .map_err(|e| format!("{}: {e}", file.display()))?;
     }
     shard.caught_up().await;
-    let admin = tokio::net::TcpListener::bind(&args.admin_addr)
-        .await
-        .map_err(|e| format!("cannot listen on {}: {e}", args.admin_addr))?;
+    let admin = listen(&args.admin_addr).await?;
     println!("mysql {}", tablet.addr());
     println!("admin http://{}/faults", admin.local_addr()?);
     for replica in shard.replicas() {
@@ -124,6 +135,27 @@ async fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
         .with_graceful_shutdown(stopped())
         .await?;
     shard.shutdown().await;
+    Ok(())
+}
+
+async fn listen(addr: &str) -> Result<tokio::net::TcpListener, String> {
+    let bound = tokio::net::TcpListener::bind(addr).await;
+    bound.map_err(|e| format!("cannot listen on {addr}: {e}"))
+}
+
+#[allow(clippy::print_stdout)] // as above
+async fn proxy(options: ProxyOptions, admin_addr: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let proxy = SimProxy::start(options).await?;
+    let admin = listen(admin_addr).await?;
+    println!("mysql {}", proxy.addr());
+    println!("admin http://{}/faults", admin.local_addr()?);
+    let router = Router::new()
+        .nest("/faults", faults_router(proxy.clone()))
+        .nest("/timeline", timeline_router(proxy.clone()));
+    axum::serve(admin, router)
+        .with_graceful_shutdown(stopped())
+        .await?;
+    proxy.shutdown().await;
     Ok(())
 }
 

@@ -30,6 +30,7 @@ const INIT_SQL: &str = "CREATE OR REPLACE USER 'app'@'%' IDENTIFIED BY 'app-secr
 #[derive(Debug)]
 pub struct MariaDb {
     addr: SocketAddr,
+    options: Vec<String>,
     process: Supervised,
 }
 
@@ -85,17 +86,38 @@ impl MariaDb {
         }
     }
 
+    /// Kills the server as a crash would; its data stays.
+    pub async fn kill(&self) {
+        self.process.signal("KILL");
+        self.process.ended(START_LIMIT).await;
+    }
+
+    /// Starts a killed server again, at its address and with its data.
+    pub fn restart(&mut self) {
+        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        *self = Self::launch(self.addr, &options, &self.process.dir().join("data"))
+            .expect("nobody took the address meanwhile");
+    }
+
     fn try_start(options: &[&str]) -> Option<Self> {
+        Self::launch(free_addr(), options, &template())
+    }
+
+    /// A server over a copy of a data directory.
+    fn launch(addr: SocketAddr, options: &[&str], data: &Path) -> Option<Self> {
         let dir = Supervised::directory();
-        let data = dir.path().join("data");
-        copy_dir(&template(), &data);
+        copy_dir(data, &dir.path().join("data"));
         let init = dir.path().join("init.sql");
         fs::write(&init, INIT_SQL).expect("the private directory is writable");
-        let addr = free_addr();
+        let options: Vec<String> = options.iter().map(|&o| o.to_owned()).collect();
         let mut args = server_options(dir.path(), addr);
-        args.extend(options.iter().map(|&o| o.to_owned()));
+        args.extend(options.iter().cloned());
         let process = Supervised::start("mariadbd", dir, &tools::program("mariadbd"), &args);
-        let server = Self { addr, process };
+        let server = Self {
+            addr,
+            options,
+            process,
+        };
         server.wait_until_ready().then_some(server)
     }
 

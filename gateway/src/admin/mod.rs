@@ -17,12 +17,23 @@ use crate::base::metrics::Metrics;
 pub trait Control: Send + Sync + 'static {
     /// The counters.
     fn metrics(&self) -> &Metrics;
-    /// Whether new clients are served: false before the first load of the topology and while shutting down.
-    fn ready(&self) -> Result<(), String>;
+    /// Whether new clients are served: false while no shard serves and while shutting down.
+    fn ready(&self) -> Readiness;
+    /// Every tablet's last observation.
+    fn health(&self) -> Value;
     /// Reads the configuration again; the old one stays if the new one is not valid. Says what changed, or why not.
     fn reload(&self) -> impl Future<Output = Result<String, String>> + Send;
     /// Keyspaces, shards and tablets as JSON.
     fn topology(&self) -> Value;
+}
+
+/// Whether a balancer should send clients here.
+#[derive(Clone, Debug)]
+pub struct Readiness {
+    /// The answer.
+    pub ready: bool,
+    /// More of it, as JSON: the shards that do not serve, and why.
+    pub body: Value,
 }
 
 /// The routes of the HTTP side; `extra` is nested as it is (the demo hands in `/sim`).
@@ -32,6 +43,7 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz::<C>))
         .route("/debug/vars", get(debug_vars::<C>))
+        .route("/debug/health", get(debug_health::<C>))
         .route("/api/topology", get(topology::<C>))
         .route("/api/reload", post(reload::<C>))
         .with_state(control)
@@ -39,19 +51,27 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
 }
 
 async fn index() -> &'static str {
-    "Shardgate\n\n/healthz      the process answers\n/readyz       clients are served\n/debug/vars   counters as JSON\n\
+    "Shardgate\n\n/healthz      the process answers\n/readyz       clients are served; the shards that are not\n\
+     /debug/vars   counters as JSON\n/debug/health every tablet as last seen\n\
      /api/topology keyspaces, shards, tablets\n/api/reload   POST: read the configuration again\n"
 }
 
 async fn readyz<C: Control>(State(control): State<Arc<C>>) -> Response {
-    match control.ready() {
-        Ok(()) => "ready\n".into_response(),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
-    }
+    let readiness = control.ready();
+    let status = if readiness.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(readiness.body)).into_response()
 }
 
 async fn debug_vars<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
     Json(vars::render(control.metrics()))
+}
+
+async fn debug_health<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
+    Json(control.health())
 }
 
 async fn topology<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {

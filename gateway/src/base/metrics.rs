@@ -195,6 +195,10 @@ pub struct Metrics {
     pub partial: Counters,
     /// Differences found between shards' tables, by keyspace.
     pub schema_differences: Counters,
+    /// Looks of the poller, by alias.
+    pub polls: Counters,
+    /// Looks that told nothing, `alias.reason`.
+    pub poll_failures: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
 }

@@ -8,6 +8,7 @@ mod guard;
 mod keyspace;
 mod limits;
 mod listen;
+mod poller;
 mod pool;
 mod problem;
 mod secret;
@@ -34,6 +35,7 @@ pub use keyspace::{
 };
 pub use limits::Limits;
 pub use listen::Listen;
+pub use poller::Poller;
 pub use pool::Pool;
 pub use problem::{ConfigError, Problem};
 pub use secret::Secret;
@@ -63,6 +65,8 @@ pub struct Config {
     pub tablet_tls: TabletTls,
     /// The pool of each tablet.
     pub pool: Pool,
+    /// How tablets are looked at.
+    pub poller: Poller,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Bounds of counts and memory.
@@ -94,6 +98,8 @@ pub struct Draft {
     pub tablet_tls: TabletTls,
     /// `[pool]`
     pub pool: Pool,
+    /// `[poller]`
+    pub poller: Poller,
     /// `[timeouts]`
     pub timeouts: Timeouts,
     /// `[limits]`
@@ -171,6 +177,7 @@ impl Draft {
                 "client_tls" => section(&name, value, &mut draft.client_tls, p),
                 "tablet_tls" => section(&name, value, &mut draft.tablet_tls, p),
                 "pool" => section(&name, value, &mut draft.pool, p),
+                "poller" => section(&name, value, &mut draft.poller, p),
                 "timeouts" => section(&name, value, &mut draft.timeouts, p),
                 "limits" => section(&name, value, &mut draft.limits, p),
                 "guard" => section(&name, value, &mut draft.guard, p),
@@ -181,7 +188,7 @@ impl Draft {
                     p.add(
                         name.as_str(),
                         "unknown field; known are listen, server, users, backend, client_tls, tablet_tls, pool, \
-                         timeouts, limits, guard, shard_breaker, replica_breaker and keyspaces",
+                         poller, timeouts, limits, guard, shard_breaker, replica_breaker and keyspaces",
                     );
                     true
                 }
@@ -230,6 +237,7 @@ impl Draft {
         client_tls.validate(base, p);
         tablet_tls.validate(base, p);
         self.pool.validate(p);
+        self.poller.validate(p);
         self.timeouts.validate(p);
         self.limits.validate(p);
         self.guard.validate(p);
@@ -257,6 +265,7 @@ impl Draft {
             client_tls,
             tablet_tls,
             pool: self.pool,
+            poller: self.poller,
             timeouts: self.timeouts,
             limits: self.limits,
             guard: self.guard,

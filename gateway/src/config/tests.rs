@@ -40,8 +40,13 @@ fn the_example_parses_and_is_worth_copying() {
     let all = Config::parse(&shown, dir).unwrap();
     let defaults = Config::parse(MINIMAL, dir).unwrap();
     assert_eq!(
-        (&all.pool, &all.timeouts, &all.limits),
-        (&defaults.pool, &defaults.timeouts, &defaults.limits)
+        (&all.pool, &all.poller, &all.timeouts, &all.limits),
+        (
+            &defaults.pool,
+            &defaults.poller,
+            &defaults.timeouts,
+            &defaults.limits
+        )
     );
     assert_eq!((&all.listen, &all.server), (&defaults.listen, &defaults.server));
 }
@@ -265,6 +270,7 @@ fn sections() -> Vec<(&'static str, Vec<&'static str>)> {
         ("[client_tls]", fields::<ClientTls>()),
         ("[tablet_tls]", fields::<TabletTls>()),
         ("[pool]", fields::<Pool>()),
+        ("[poller]", fields::<Poller>()),
         ("[timeouts]", fields::<Timeouts>()),
         ("[limits]", fields::<Limits>()),
         ("[guard]", fields::<Guard>()),

@@ -66,8 +66,9 @@ pub struct User {
 #[serde(deny_unknown_fields, default)]
 pub struct BackendDraft {
     /// The user the gateway logs in as at every tablet. It needs the rights that the clients' statements need, and
-    /// those to see and kill its own queries; it must not be able to write through `read_only`. Default `shardgate`.
-    /// Applied to new tablet connections by a reload.
+    /// those to see and kill its own queries; to see how replicas do it needs `REPLICA MONITOR` (`MariaDB` from 10.5
+    /// on) or `REPLICATION CLIENT` (`MySQL`, older `MariaDB`); it must not be able to write through `read_only`.
+    /// Default `shardgate`. Applied to new tablet connections by a reload.
     pub user: String,
     /// A file that holds its password, beside the configuration unless absolute. Default: no password. Read again by
     /// a reload.

@@ -345,9 +345,12 @@ impl GatewayError for ExecError {
             }
             Self::Deadline { .. } | Self::TabletSilent { .. } => ErrorKind::Deadline,
             Self::Several { first, .. } => first.kind(),
-            Self::NotMonotone { .. } | Self::AllLegsFailed { .. } => ErrorKind::Unavailable,
             Self::Killed(_) => ErrorKind::Killed,
-            Self::ClientGone | Self::ClientStalled(_) | Self::NoTablet { .. } => ErrorKind::Unavailable,
+            Self::NotMonotone { .. }
+            | Self::AllLegsFailed { .. }
+            | Self::ClientGone
+            | Self::ClientStalled(_)
+            | Self::NoTablet { .. } => ErrorKind::Unavailable,
             Self::TransactionLost(_)
             | Self::SecondShard { .. }
             | Self::PinnedElsewhere { .. }

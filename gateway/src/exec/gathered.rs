@@ -9,7 +9,7 @@ use shardgate_wire::{OkPacket, StatusFlags};
 use super::answer::{Answer, add_ok};
 use super::held::Leased;
 use super::payload::Payload;
-use super::run::Run;
+use super::run::{Run, Told};
 use super::shed::Shed;
 use super::watch::{Interrupt, Limits};
 use super::{ExecError, Statement};
@@ -80,7 +80,9 @@ async fn read_columns(
     let all = match limits.watch(run.client, futures::future::join_all(reading)).await {
         Ok(all) => all,
         Err(i) => {
-            leases.iter_mut().for_each(|l| run.give_up(l, i));
+            for lease in leases.iter_mut() {
+                run.give_up(lease, i);
+            }
             return Err(run.interrupted(i, waiting, statement.is_write));
         }
     };
@@ -106,7 +108,7 @@ async fn read_columns(
 }
 
 fn send_columns(run: &mut Run<'_>, gather: &Gather) {
-    run.answering = true;
+    run.told = Told::Something;
     let status = run.client_status(StatusFlags::empty());
     run.client.put_raw_columns(&gather.output_columns(), status, 0);
 }
@@ -187,7 +189,9 @@ async fn read_turn(
             .collect()),
         None => Err(run.tablet_silent(&mut asked)),
         Some(i) => {
-            asked.iter_mut().for_each(|l| run.give_up(l, i));
+            for lease in &mut asked {
+                run.give_up(lease, i);
+            }
             Err(run.interrupted(i, names, false))
         }
     }

@@ -51,7 +51,7 @@ impl Leased {
         let gate = self.conn.gate();
         match &self.attempt {
             Some(attempt) if now.duration_since(attempt.started()) < STALL_WINDOW => {
-                attempt.progressed(gate, now)
+                attempt.progressed(gate, now);
             }
             Some(_) => self.settle(Outcome::Success),
             None => {}

@@ -25,14 +25,14 @@ pub use held::{Held, Leased};
 pub use kill::{Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
 pub use rename::Rename;
-pub use run::{Partial, Run, SLOT_WAIT, TransactionMode};
+pub use run::{Partial, Run, SLOT_WAIT, Told, TransactionMode};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
 };
 pub use watch::{Deadline, Interrupt, Layer, Limits};
 
 use crate::base::Role;
-use crate::route::{GatherPlan, Leg, Monotone};
+use crate::route::{Divided, GatherPlan, Leg, Monotone};
 
 /// A statement bound to its shards.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ pub struct Statement<'a> {
     pub monotone: Monotone,
     /// The leg whose OK packet tells the insert id: the one of the last row.
     pub insert_id_leg: usize,
+    /// How an INSERT's rows are divided among the legs, if they are.
+    pub divided: Option<&'a Divided>,
     /// For each leg, the name of the shard's database and what the client knows it by; empty if they are the same.
     pub renames: &'a [Rename],
 }

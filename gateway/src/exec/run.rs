@@ -69,7 +69,17 @@ pub struct Run<'a> {
     /// Whether the client takes an answer from which shards are missing, where that is a part of the true one.
     pub partial: Partial,
     /// Whether anything of the answer has been buffered for the client.
-    pub answering: bool,
+    pub told: Told,
+}
+
+/// How much of the answer the client has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Told {
+    /// Nothing: the statement may still end as if it had only begun.
+    #[default]
+    Nothing,
+    /// Something, be it only buffered.
+    Something,
 }
 
 /// Whether the client takes an answer from which shards are missing.

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use shardgate_wire::client::Head;
 use shardgate_wire::{OkPacket, StatusFlags};
 
@@ -169,14 +170,18 @@ async fn one_answer(
 ) -> Result<Answer, ExecError> {
     let mut oks = Vec::new();
     let mut sets = 0;
-    for (lease, head) in leases.iter().zip(heads) {
+    for (leg, (lease, head)) in leases.iter().zip(heads).enumerate() {
         match head {
             Head::Ok(ok) => oks.push(ok),
             Head::ResultSet { .. } => sets += 1,
             Head::Err(e) => {
+                let mut error = server_error(&e);
+                if let Some(text) = statement.divided.and_then(|d| d.message(leg, &error.message)) {
+                    error.message = text.into();
+                }
                 return Err(ExecError::Server {
                     shard: lease.shard.clone(),
-                    error: server_error(&e),
+                    error,
                 });
             }
             Head::LocalInfile(_) => {
@@ -239,7 +244,9 @@ async fn send_all(
             .await
     };
     result.unwrap_or_else(|i| {
-        leases.iter_mut().for_each(|l| run.give_up(l, i));
+        for lease in leases.iter_mut() {
+            run.give_up(lease, i);
+        }
         let silent = legs
             .iter()
             .zip(&answered)
@@ -296,7 +303,7 @@ async fn added_up(
 ) -> Result<Answer, ExecError> {
     let mut sum = OkPacket::default();
     let mut answer = Answer::default();
-    for (lease, ok) in leases.iter_mut().zip(oks) {
+    for (leg, (lease, ok)) in leases.iter_mut().zip(oks).enumerate() {
         if ok.status.contains(StatusFlags::MORE_RESULTS) {
             let what = "several results from several shards";
             return Err(ExecError::Answer {
@@ -305,8 +312,21 @@ async fn added_up(
             });
         }
         run.note_status(lease, ok.status);
-        answer.warnings.extend(run.warnings(lease, ok.warnings).await);
-        add_ok(&mut sum, ok);
+        let mut warnings = run.warnings(lease, ok.warnings).await;
+        let mut ok = ok.clone();
+        if let Some(divided) = statement.divided {
+            for warning in &mut warnings {
+                if let Some(text) = divided.message(leg, &warning.message) {
+                    warning.message = text;
+                }
+            }
+            if ok.info.is_empty() {
+                let info = divided.info(leg, ok.affected_rows, ok.warnings);
+                ok.info = info.map(Bytes::from).unwrap_or_default();
+            }
+        }
+        answer.warnings.extend(warnings);
+        add_ok(&mut sum, &ok);
     }
     // The rows of a sharded table bring their ids along: none was generated, so LAST_INSERT_ID() stays as it was.
     sum.last_insert_id = oks.get(statement.insert_id_leg).map_or(0, |ok| ok.last_insert_id);

@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::held::{Leased, STALL_WINDOW};
 use super::payload;
 use super::retry::Tries;
-use super::run::Run;
+use super::run::{Run, Told};
 use super::watch::{Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::base::{ShardId, clock};
@@ -33,7 +33,7 @@ pub(super) async fn run(
             Ok(answer) => return Ok(answer),
             Err(e) => e,
         };
-        if run.answering || !tries.again(run, &leg.shard, &error).await {
+        if run.told == Told::Something || !tries.again(run, &leg.shard, &error).await {
             return Err(error);
         }
     }
@@ -109,7 +109,7 @@ async fn read_head(conn: &mut Connection) -> Result<Head, TabletError> {
 async fn ok_packet(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, ok: OkPacket) -> OkPacket {
     let more = ok.status.contains(StatusFlags::MORE_RESULTS);
     finish(run, lease, answer, &ok).await;
-    run.answering = true;
+    run.told = Told::Something;
     answer.affected_rows = Some(ok.affected_rows);
     if ok.last_insert_id != 0 && run.generated_id(lease).await == Some(ok.last_insert_id) {
         answer.last_insert_id = ok.last_insert_id;
@@ -141,7 +141,7 @@ async fn result_set(
             return Err(run.interrupted(i, shard.to_string(), statement.is_write));
         }
     };
-    run.answering = true;
+    run.told = Told::Something;
     let status = run.client_status(StatusFlags::empty());
     match statement.rename_of(0) {
         Some(rename) => {

@@ -51,14 +51,14 @@ impl Gate {
         shard: Arc<ShardGuard>,
         breaker: Option<Arc<Breaker>>,
         origin: Instant,
-        share: u32,
+        max_share: u32,
     ) -> Self {
         Self {
             name,
             shard,
             breaker,
             origin,
-            share,
+            share: max_share,
             asked_last: AtomicU64::new(0),
             changed_at: AtomicU64::new(0),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use shardgate_sql::Lexed;
+use shardgate_sql::{Keyword, Lexed};
 
 use super::catalog::Shard;
 use super::error::PlanError;
@@ -16,7 +16,7 @@ use super::select::SelectShape;
 use super::splice::{Context, params_of};
 use super::statement::Span;
 use crate::base::ShardId;
-use crate::route::{GatherPlan, Leg, LegParams, Limit, Monotone, NotMonotone, StatementClass};
+use crate::route::{Divided, GatherPlan, Leg, LegParams, Limit, Monotone, NotMonotone, StatementClass};
 
 /// The values a plan is bound to.
 #[derive(Clone, Copy)]
@@ -69,6 +69,8 @@ pub struct Bound {
     pub multi_shard_write: bool,
     /// The leg whose OK packet tells the insert id: the one of the last row.
     pub insert_id_leg: usize,
+    /// How an INSERT's rows are divided among the legs, if they are.
+    pub divided: Option<Divided>,
 }
 
 impl Plan {
@@ -159,6 +161,7 @@ impl Plan {
         bound.gather = GatherPlan::concat();
         bound.multi_shard_write = false;
         bound.insert_id_leg = 0;
+        bound.divided = None;
         Ok(bound)
     }
 }
@@ -238,6 +241,7 @@ impl Binder<'_, '_> {
             is_ddl: self.plan.is_ddl,
             to,
             insert_id_leg: 0,
+            divided: None,
         }
     }
 
@@ -361,7 +365,22 @@ impl Binder<'_, '_> {
             .collect::<Result<_, _>>()?;
         let mut bound = self.bound(legs, BoundTo::Several);
         bound.insert_id_leg = shards.iter().position(|s| *s == last).unwrap_or_default();
+        bound.divided = Some(self.divided(&shards, &places, spans.first()));
         Ok(bound)
+    }
+
+    fn divided(&self, shards: &[usize], places: &[usize], first: Option<&Span>) -> Divided {
+        let of = |shard: &usize| {
+            let own = places.iter().zip(1..).filter(|(place, _)| *place == shard);
+            own.map(|(_, number): (_, u32)| number).collect()
+        };
+        let head = 0..first.map_or(0, |row| row.start);
+        Divided {
+            rows: shards.iter().map(of).collect(),
+            ignores: head
+                .into_iter()
+                .any(|at| self.input.statement.is_keyword(at, Keyword::Ignore)),
+        }
     }
 
     /// The INSERT with only the rows of one shard, each as it was written.
@@ -386,7 +405,7 @@ impl Binder<'_, '_> {
             if n > 0 {
                 sql.extend_from_slice(b", ");
                 // `ROW(..)` before each but the first, whose word stands in front of all rows.
-                if lexed.is_keyword(first.wrapping_sub(1), shardgate_sql::Keyword::Row) {
+                if lexed.is_keyword(first.wrapping_sub(1), Keyword::Row) {
                     sql.extend_from_slice(b"ROW");
                 }
             }

@@ -3,10 +3,12 @@
 //! They live below all three so that none of them has to know another: a plan is bound into legs (what each shard is
 //! sent) and a gather plan (how the legs' answers become one), and nothing here does I/O or decides anything.
 
+mod divided;
 mod gather_plan;
 mod leg;
 mod monotone;
 
+pub use divided::Divided;
 pub use gather_plan::{Aggregate, GatherBody, GatherPlan, GatherStep, KeyColumn, Limit, SortKey};
 pub use leg::{Leg, LegParams};
 pub use monotone::{Monotone, NotMonotone};

@@ -14,7 +14,7 @@ use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify, Transact
 use crate::exec;
 use crate::guard::GuardSettings;
 use crate::session::{PreparedLimits, SessionOptions};
-use crate::tablet::{Backend, PoolOptions, ReaperOptions, TabletInfo};
+use crate::tablet::{Backend, PollSettings, PoolOptions, ReaperOptions, TabletInfo};
 
 /// The tablets of all shards.
 pub(crate) fn tablets(config: &Config) -> Vec<Arc<TabletInfo>> {
@@ -89,6 +89,16 @@ pub(super) fn pool_options(config: &Config) -> PoolOptions {
         connect_timeout: config.timeouts.connect,
         max_reserved: config.pool.max_reserved,
         prepared_statements: config.pool.prepared_statements,
+    }
+}
+
+/// How tablets are looked at.
+pub(super) fn poll_settings(config: &Config, backend: Backend) -> PollSettings {
+    PollSettings {
+        backend,
+        interval: config.poller.interval,
+        timeout: config.poller.timeout,
+        first_timeout: config.timeouts.connect,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod error;
+mod health;
 mod learn;
 mod listener;
 
@@ -31,8 +32,8 @@ use crate::config::Config;
 use crate::guard::Guards;
 use crate::plan::PlanCache;
 use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
-use crate::tablet::Reaper;
-use crate::topology::TopologyView;
+use crate::tablet::{Pollers, Reaper};
+use crate::topology::{Health, TopologyView};
 
 /// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -55,6 +56,7 @@ pub(crate) struct Core {
     /// The file that a reload reads; none for a gateway put together by a program.
     file: Option<PathBuf>,
     topology: TopologyView,
+    pollers: Arc<Pollers>,
     learned: learn::Learned,
     listener: Mutex<Arc<listener::Accept>>,
     /// One change of the view at a time: a reload and a DDL must not undo each other.
@@ -76,12 +78,21 @@ impl std::fmt::Debug for Core {
 }
 
 impl Gateway {
-    /// Starts a gateway: learns what the tablets can tell, then listens. Tablets that are down do not keep it from
+    /// Starts a gateway: looks at the tablets and learns what they can tell, then listens. Tablets that are down do not keep it from
     /// starting. `extra` is nested into the HTTP side.
     pub async fn start(config: Config, file: Option<PathBuf>, extra: Router) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::default());
         let (reaper, handle) = Reaper::new(build::reaper_options(&config), &metrics);
         let backend = backend(&config)?;
+        let health = Arc::new(Health::new());
+        let (tasks, stopped) = (TaskTracker::new(), CancellationToken::new());
+        let pollers = Arc::new(Pollers::new(
+            Arc::clone(&health),
+            Vec::new(),
+            Arc::clone(&metrics),
+            build::poll_settings(&config, backend.clone()),
+            (tasks.clone(), stopped.clone()),
+        ));
         let guards = Arc::new(Guards::new(
             build::guard_settings(&config),
             clock::now(),
@@ -89,7 +100,7 @@ impl Gateway {
             Arc::clone(&metrics),
         ));
         let fleet = Arc::new(Fleet::new(
-            backend,
+            backend.clone(),
             build::pool_options(&config),
             handle,
             guards,
@@ -101,7 +112,10 @@ impl Gateway {
         let http = bind(config.listen.admin).await?;
         let (mysql_addr, admin_addr) = (local(&mysql)?, local(&http)?);
         let learned = learn::Learned::default();
-        learned.learn_all(&config, &metrics).await;
+        // Nobody is served by a tablet that was never looked at, so that comes before the first client.
+        let looking = pollers.prepare(tablets(&config), build::poll_settings(&config, backend));
+        let (prepared, ()) = tokio::join!(looking, learned.learn_all(&config, &metrics));
+        pollers.install(prepared);
         let view = learned.view(&config, &topology.load());
         let accept = Arc::new(listener::Accept::new(&config, &view.options.server_version)?);
         let stopping = CancellationToken::new();
@@ -111,6 +125,7 @@ impl Gateway {
             let shared = Shared {
                 view: ArcSwap::from_pointee(view),
                 fleet,
+                health,
                 metrics,
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
@@ -125,13 +140,14 @@ impl Gateway {
                 config: ArcSwap::from_pointee(config),
                 file,
                 topology,
+                pollers,
                 learned,
                 listener: Mutex::new(accept),
                 changing: AsyncMutex::new(()),
                 sessions: TaskTracker::new(),
-                tasks: TaskTracker::new(),
+                tasks,
                 stopping,
-                stopped: CancellationToken::new(),
+                stopped,
             }
         });
         core.tasks.spawn(reaper.run(core.stopped.clone()));
@@ -202,7 +218,10 @@ impl Core {
         let backend = backend(&config).map_err(|e| e.to_string())?;
         let version = build::server_version(&config, self.learned.server_version().as_deref());
         let accept = Arc::new(listener::Accept::new(&config, &version).map_err(|e| e.to_string())?);
-        self.learned.learn_all(&config, &self.shared.metrics).await;
+        let polling = build::poll_settings(&config, backend.clone());
+        let looking = self.pollers.prepare(tablets(&config), polling);
+        let learning = self.learned.learn_all(&config, &self.shared.metrics);
+        let (prepared, ()) = tokio::join!(looking, learning);
         // Rejected if it has a gap: then nothing has changed yet.
         let changes = self.topology.reload(&config).map_err(|e| e.to_string())?;
         let view = self.learned.view(&config, &self.topology.load());
@@ -213,21 +232,28 @@ impl Core {
             changes.removed.len(),
             changes.roles.len(),
         );
-        // The tablets first: a statement planned by the new view must find its shards.
+        // The tablets first: a statement planned by the new view must find its shards, and those that serve them.
         let guards = build::guard_settings(&config);
         if *self.shared.fleet.guards().settings() != guards {
             self.shared.fleet.guards().configure(guards);
         }
+        let polled = self.pollers.install(prepared);
         if build::pools_change(&self.config.load(), &config) {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
-        self.shared.fleet.update(tablets(&config));
+        let all = tablets(&config);
+        self.shared.fleet.guards().keep(
+            |id| all.iter().any(|t| t.shard == *id),
+            |alias| all.iter().any(|t| t.alias == *alias),
+        );
+        self.shared.fleet.update(all);
         self.shared.lately.keep(|s| {
             view.catalog
                 .keyspace(s.keyspace.as_str())
                 .is_some_and(|k| k.shard_index(&s.shard).is_some())
         });
         self.shared.view.store(Arc::new(view));
+        self.pollers.retire_all_but(polled);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
         self.config.store(Arc::new(config));
         tracing::info!(file = %file.display(), what, "configuration reloaded");
@@ -324,11 +350,18 @@ impl admin::Control for Core {
         &self.shared.metrics
     }
 
-    fn ready(&self) -> Result<(), String> {
+    fn ready(&self) -> admin::Readiness {
         if self.stopping.is_cancelled() {
-            return Err("shutting down".into());
+            return admin::Readiness {
+                ready: false,
+                body: serde_json::json!({ "ready": false, "why": "shutting down" }),
+            };
         }
-        Ok(())
+        health::readiness(&self.shared.health, &self.topology.load())
+    }
+
+    fn health(&self) -> serde_json::Value {
+        health::tablets_json(&self.shared.health, &self.topology.load(), clock::now())
     }
 
     async fn reload(&self) -> Result<String, String> {

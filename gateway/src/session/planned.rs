@@ -12,7 +12,7 @@ use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
-use crate::exec::{self, Answer, Characteristics, Partial, Payload, Rename, Run, Statement};
+use crate::exec::{self, Answer, Characteristics, Partial, Payload, Rename, Run, Statement, Told};
 use crate::guard::Work;
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::SettingName;
@@ -284,6 +284,7 @@ impl Session {
             gather: &bound.gather,
             monotone: bound.monotone,
             insert_id_leg: bound.insert_id_leg,
+            divided: bound.divided.as_ref(),
             renames: &renames,
         };
         self.shared.metrics.query_routes.handle(route_label(bound)).inc();
@@ -331,7 +332,7 @@ impl Session {
             work: Work::CONNECT,
             fan_out: self.view.options.fan_out,
             partial: Partial::Refused,
-            answering: false,
+            told: Told::Nothing,
             implicit: false,
             leaves_counts: false,
             unknown,
@@ -404,10 +405,10 @@ impl Session {
     /// Whether the client takes an answer in part.
     fn partial(&self, lexed: &Lexed<'_>) -> Partial {
         let asked = lexed.directives().is_some_and(|d| d.scatter_errors_as_warnings);
-        if asked || self.state.partial {
+        if asked {
             Partial::Accepted
         } else {
-            Partial::Refused
+            self.state.partial
         }
     }
 

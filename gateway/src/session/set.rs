@@ -17,7 +17,7 @@ use super::query::Way;
 use super::transact::isolation_sql;
 use super::{Session, SessionError};
 use crate::base::{ShardId, clock};
-use crate::exec::{AccessMode, Deadline, Leased};
+use crate::exec::{AccessMode, Deadline, Leased, Partial};
 use crate::plan::with_session_facts;
 use crate::tablet::{SettingName, Settings};
 
@@ -149,7 +149,11 @@ impl Session {
             self.state.olap = olap;
         }
         if let Some(partial) = changes.partial {
-            self.state.partial = partial;
+            self.state.partial = if partial {
+                Partial::Accepted
+            } else {
+                Partial::Refused
+            };
         }
         if let Some(allow) = changes.allow_scatter {
             self.state.allow_scatter = allow;

@@ -21,6 +21,7 @@ use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::exec::TransactionMode;
 use crate::plan::{Catalog, PlanCache};
+use crate::topology::Health;
 
 /// What a configuration says to sessions; a reload replaces it as a whole.
 #[derive(Clone, Debug)]
@@ -110,6 +111,8 @@ pub struct Shared {
     pub view: ArcSwap<View>,
     /// Tablets and their pools.
     pub fleet: Arc<Fleet>,
+    /// How each tablet was when it was last looked at.
+    pub health: Arc<Health>,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Who is connected.

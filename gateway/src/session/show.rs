@@ -235,7 +235,12 @@ impl Session {
                 info.shard.keyspace.to_string(),
                 info.shard.shard.to_string(),
                 info.role.as_str().to_ascii_uppercase(),
-                "SERVING".to_owned(),
+                if self.shared.health.serving(&info.alias) {
+                    "SERVING"
+                } else {
+                    "NOT_SERVING"
+                }
+                .to_owned(),
                 info.alias.to_string(),
                 info.address.to_string(),
             ]);

@@ -8,7 +8,7 @@ use shardgate_wire::StatusFlags;
 
 use super::prepared::{PreparedLimits, PreparedStatements};
 use super::target::Target;
-use crate::exec::{Answer, Characteristics, Held, Transaction, Warning};
+use crate::exec::{Answer, Characteristics, Held, Partial, Transaction, Warning};
 use crate::tablet::Settings;
 
 /// One session's state.
@@ -49,7 +49,7 @@ pub(super) struct SessionState {
     /// `SET workload = 'olap'`.
     pub olap: bool,
     /// `SET scatter_errors_as_warnings`: an answer in part is better than none.
-    pub partial: bool,
+    pub partial: Partial,
     /// `SET allow_scatter`: statements may go to several shards although the configuration refuses that.
     pub allow_scatter: bool,
 }
@@ -75,7 +75,7 @@ impl SessionState {
             warning_count: 0,
             query_timeout: None,
             olap: false,
-            partial: false,
+            partial: Partial::Refused,
             allow_scatter: false,
         }
     }

@@ -114,7 +114,7 @@ pub(super) async fn query(
 }
 
 /// Columns and rows; rows past the bound are read and thrown away. A statement without rows has no columns.
-async fn result(
+pub(super) async fn result(
     wire: &mut TabletConn,
     sql: &[u8],
     max_rows: usize,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_wire::auth::Password;
-use shardgate_wire::client::{Address, ConnectOptions, Prepared, TabletConn};
+use shardgate_wire::client::{ConnectOptions, Prepared, TabletConn};
 use shardgate_wire::codec::text;
 use shardgate_wire::protocol::{Capabilities, StatusFlags, command};
 use shardgate_wire::stream::Probe;
@@ -14,26 +14,12 @@ use shardgate_wire::{ErrPacket, OkPacket, WireError};
 
 use super::statements::StatementCache;
 use super::{SettingName, Settings, TabletError};
+use crate::base::ClientError;
 use crate::base::clock::{self, Instant};
-use crate::base::{ClientError, Role, ShardId, TabletAlias};
+pub use crate::topology::TabletInfo;
 
 /// Prepared statements kept on one connection.
 const STATEMENTS: usize = 128;
-
-/// Which server a tablet is and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TabletInfo {
-    /// Its alias.
-    pub alias: TabletAlias,
-    /// The shard it serves.
-    pub shard: ShardId,
-    /// Its role.
-    pub role: Role,
-    /// Where it listens.
-    pub address: Address,
-    /// The shard's database on it.
-    pub database: String,
-}
 
 /// How the gateway logs in at tablets.
 #[derive(Clone, Debug)]
@@ -392,15 +378,21 @@ pub fn server_error(e: &ErrPacket) -> ClientError {
 }
 
 fn options(info: &TabletInfo, backend: &Backend) -> ConnectOptions {
-    let mut options = ConnectOptions::new(backend.user.clone(), backend.password.clone());
+    let mut options = login(backend);
     options.database = Some(info.database.clone());
+    options.capabilities.set(Capabilities::CONNECT_WITH_DB, true);
+    options
+}
+
+/// A login without a database.
+pub(super) fn login(backend: &Backend) -> ConnectOptions {
+    let mut options = ConnectOptions::new(backend.user.clone(), backend.password.clone());
     options.tls.clone_from(&backend.tls);
     options.max_packet = backend.max_packet;
     options.attributes = vec![("program_name".into(), "shardgate".into())];
     options
         .capabilities
         .set(Capabilities::FOUND_ROWS, backend.found_rows);
-    options.capabilities.set(Capabilities::CONNECT_WITH_DB, true);
     options
 }
 

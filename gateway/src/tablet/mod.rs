@@ -1,8 +1,10 @@
-//! One `MySQL` server of a shard: the pool of connections to it, and what happens to a connection somebody let go of.
+//! One `MySQL` server of a shard: the pool of connections to it, what happens to a connection somebody let go of, and
+//! the poller that looks how it is.
 
 mod ask;
 mod connection;
 mod error;
+mod poller;
 mod pool;
 mod reaper;
 mod settings;
@@ -11,6 +13,7 @@ mod statements;
 
 pub use connection::{Backend, Connection, Sent, ServerIdentity, TabletInfo, server_error};
 pub use error::TabletError;
+pub use poller::{PollSettings, Pollers, Prepared};
 pub use pool::{Pool, PoolOptions, PooledConn, Reservation, Unused};
 pub use reaper::{Abandoned, Reaper, ReaperHandle, ReaperOptions};
 pub use settings::{SettingName, Settings};

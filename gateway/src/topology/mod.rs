@@ -3,11 +3,17 @@
 //! A query is planned and run against one [`Topology`], an immutable snapshot, so that a reload in the middle never
 //! shows it half of the old and half of the new. A snapshot covers every keyspace id exactly once or is not made at
 //! all: with a gap, a scatter would silently leave rows out.
+//!
+//! [`health`] is the other half: how each tablet was when it was last looked at.
 
 mod change;
 mod error;
+pub mod health;
 mod keyspace;
+mod observation;
+mod position;
 mod show;
+mod tablet_info;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -17,7 +23,13 @@ use std::sync::Arc;
 
 pub use change::Changes;
 pub use error::TopologyError;
+pub use health::{Health, HealthListener, TabletHealth};
 pub use keyspace::{KeyspaceTopology, ShardTopology};
+pub use observation::{
+    Channel, Facts, Identity, Observation, PollError, Replication, Thread, UnknownReplication,
+};
+pub use position::{Gtid, Position};
+pub use tablet_info::TabletInfo;
 pub use view::TopologyView;
 
 pub use crate::config::{Tablet, TabletAddress};

@@ -172,6 +172,18 @@ impl Connection {
     }
 
     async fn command(&mut self, command: Command, users: &impl Authenticator) -> Result<(), End> {
+        // A frozen process answers nothing at all. Statements and pings look for themselves.
+        let looks = matches!(
+            command,
+            Command::Query(_) | Command::StmtExecute { .. } | Command::Ping | Command::Quit
+        );
+        if !looks && self.tablet.faults.swallows_connections() {
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                _ = self.conn.watch_closed() => {}
+            }
+            return Err(End::Quiet);
+        }
         match command {
             Command::Quit => Err(End::Quiet),
             Command::Query(text) => self.query(&text).await,

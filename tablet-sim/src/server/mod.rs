@@ -92,14 +92,14 @@ pub(crate) async fn run(
     tasks.wait().await;
 }
 
-async fn next(listener: Option<&TcpListener>) -> std::io::Result<TcpStream> {
+pub(crate) async fn next(listener: Option<&TcpListener>) -> std::io::Result<TcpStream> {
     match listener {
         Some(l) => l.accept().await.map(|(stream, _)| stream),
         None => std::future::pending().await,
     }
 }
 
-async fn rebind(addr: std::net::SocketAddr, stop: &CancellationToken) -> Option<TcpListener> {
+pub(crate) async fn rebind(addr: std::net::SocketAddr, stop: &CancellationToken) -> Option<TcpListener> {
     loop {
         match TcpListener::bind(addr).await {
             Ok(listener) => return Some(listener),

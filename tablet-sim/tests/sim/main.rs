@@ -5,6 +5,7 @@
 
 mod everyday;
 mod faults;
+mod proxy;
 mod reparent;
 mod replication;
 mod sessions;
@@ -25,7 +26,11 @@ pub(crate) async fn tablet() -> SimTablet {
 
 /// A client of it.
 pub(crate) async fn client(tablet: &SimTablet) -> Conn {
-    let addr = tablet.addr();
+    client_at(tablet.addr()).await
+}
+
+/// A client of what listens there.
+pub(crate) async fn client_at(addr: std::net::SocketAddr) -> Conn {
     let opts = OptsBuilder::default()
         .ip_or_hostname(addr.ip().to_string())
         .tcp_port(addr.port())

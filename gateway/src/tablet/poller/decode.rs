@@ -1,0 +1,325 @@
+//! From a server's rows to facts. Pure: columns are found by name, since their order and number differ between servers
+//! and versions, and what is missing or NULL stays unknown.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use shardgate_wire::ColumnDef;
+use shardgate_wire::codec::text;
+
+use crate::topology::{
+    Channel, Facts, Identity, PollError, Position, Replication, Thread, UnknownReplication,
+};
+
+/// One row, its cells by their columns' names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NamedRow(Vec<(String, Option<String>)>);
+
+impl NamedRow {
+    /// Reads a row of the text protocol. A cell that cannot be read is NULL, as is everything behind it.
+    pub(super) fn new(columns: &[ColumnDef], row: &Bytes) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut cells = text::cells(row);
+        Self(
+            columns
+                .iter()
+                .map(|column| {
+                    let cell = cells.next().and_then(Result::ok).flatten().map(text);
+                    (text(&column.name), cell)
+                })
+                .collect(),
+        )
+    }
+
+    /// The first two cells, where neither is NULL.
+    pub(super) fn into_pair(self) -> Option<(String, String)> {
+        let mut cells = self.0.into_iter().map(|(_, cell)| cell);
+        Some((cells.next()??, cells.next()??))
+    }
+
+    /// A cell by any of the names its column may have; `None` if it is NULL or there is no such column.
+    fn get(&self, names: &[&str]) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(name, _)| names.iter().any(|n| n.eq_ignore_ascii_case(name)))
+            .and_then(|(_, cell)| cell.as_deref())
+    }
+
+    fn has(&self, names: &[&str]) -> bool {
+        self.0
+            .iter()
+            .any(|(name, _)| names.iter().any(|n| n.eq_ignore_ascii_case(name)))
+    }
+
+    fn number<T: std::str::FromStr>(&self, names: &[&str]) -> Option<T> {
+        self.get(names)?.trim().parse().ok()
+    }
+}
+
+/// The variables that make up a server's facts; each server has some of them.
+pub(super) const VARIABLES: [&str; 11] = [
+    "version",
+    "read_only",
+    "super_read_only",
+    "server_id",
+    "hostname",
+    "port",
+    "server_uuid",
+    "server_uid",
+    "gtid_current_pos",
+    "gtid_binlog_pos",
+    "gtid_executed",
+];
+
+/// Facts from one row of variables and what is known of replication.
+pub(super) fn facts(
+    variables: &NamedRow,
+    replication: Replication,
+    uptime: Option<Duration>,
+) -> Result<Facts, PollError> {
+    let read_only = variables
+        .get(&["read_only"])
+        .map(is_on)
+        .ok_or_else(|| PollError::Strange("the server has no @@read_only".into()))?;
+    Ok(Facts {
+        read_only,
+        super_read_only: variables.get(&["super_read_only"]).map(is_on),
+        replication,
+        position: position(variables),
+        identity: Identity {
+            version: variables.get(&["version"]).unwrap_or_default().to_owned(),
+            server_id: variables.number(&["server_id"]),
+            hostname: variables.get(&["hostname"]).map(str::to_owned),
+            port: variables.number(&["port"]),
+            server_uuid: variables
+                .get(&["server_uuid", "server_uid"])
+                .filter(|uuid| !uuid.is_empty())
+                .map(str::to_owned),
+        },
+        uptime,
+    })
+}
+
+/// Newer servers know more than ON and OFF; whatever is not off forbids some writes.
+fn is_on(text: &str) -> bool {
+    !matches!(text, "0" | "OFF" | "off")
+}
+
+/// `gtid_current_pos` joins what a `MariaDB` wrote itself and what it applied. It leaves out what it wrote under an
+/// earlier server id, so an empty one falls back to the binary log's.
+fn position(variables: &NamedRow) -> Option<Position> {
+    if let Some(executed) = variables.get(&["gtid_executed"]) {
+        return Position::of_mysql(executed);
+    }
+    let of = |name| variables.get(&[name]).map(Position::of_mariadb);
+    match (of("gtid_current_pos"), of("gtid_binlog_pos")) {
+        (Some(Some(current)), Some(Some(binlog))) if current.is_empty() => Some(binlog),
+        (Some(current), _) => current,
+        (None, binlog) => binlog.flatten(),
+    }
+}
+
+const IO: [&str; 2] = ["Slave_IO_Running", "Replica_IO_Running"];
+const SQL: [&str; 2] = ["Slave_SQL_Running", "Replica_SQL_Running"];
+
+/// Channels from the rows of a replica's status, in either of the servers' vocabularies.
+pub(super) fn channels(rows: &[NamedRow]) -> Replication {
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        if !row.has(&IO) || !row.has(&SQL) {
+            return Replication::Unknown(UnknownReplication::Strange(
+                "it has no columns for the two threads".into(),
+            ));
+        }
+        out.push(Channel {
+            name: row
+                .get(&["Connection_name", "Channel_Name"])
+                .unwrap_or_default()
+                .to_owned(),
+            source_host: row
+                .get(&["Master_Host", "Source_Host"])
+                .unwrap_or_default()
+                .to_owned(),
+            source_port: row.number(&["Master_Port", "Source_Port"]).unwrap_or_default(),
+            io: thread(row.get(&IO)),
+            sql: thread(row.get(&SQL)),
+            seconds_behind: row.number(&["Seconds_Behind_Master", "Seconds_Behind_Source"]),
+            error: error(row),
+        });
+    }
+    Replication::Channels(out)
+}
+
+fn thread(text: Option<&str>) -> Thread {
+    match text {
+        Some("Yes") => Thread::Running,
+        Some("Connecting" | "Preparing") => Thread::Connecting,
+        Some(_) | None => Thread::Stopped,
+    }
+}
+
+/// The error that stands in a channel's way: the applying thread's, else the fetching one's. Its text may quote rows, so
+/// only its number is kept.
+fn error(row: &NamedRow) -> String {
+    let number = |name: &str| row.number::<u32>(&[name]).filter(|n| *n != 0);
+    match number("Last_SQL_Errno").or_else(|| number("Last_IO_Errno")) {
+        Some(errno) => format!("error {errno}"),
+        None => String::new(),
+    }
+}
+
+/// The statements that show a replica's status, the likeliest for this version first.
+pub(super) fn status_statements(version: &str) -> [&'static str; 3] {
+    const MARIADB: &str = "SHOW ALL SLAVES STATUS";
+    const MODERN: &str = "SHOW REPLICA STATUS";
+    const OLD: &str = "SHOW SLAVE STATUS";
+    if version.to_ascii_lowercase().contains("mariadb") {
+        return [MARIADB, MODERN, OLD];
+    }
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|n| n.parse::<u32>().ok());
+    let mut next = || numbers.next().unwrap_or(0);
+    // `MySQL` has had the new words since 8.0.22 and none but them since 8.4.
+    if (next(), next(), next()) >= (8, 0, 22) {
+        [MODERN, OLD, MARIADB]
+    } else {
+        [OLD, MODERN, MARIADB]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[(&str, Option<&str>)]) -> NamedRow {
+        NamedRow(
+            cells
+                .iter()
+                .map(|(name, cell)| ((*name).to_owned(), cell.map(str::to_owned)))
+                .collect(),
+        )
+    }
+
+    fn one(rows: &[NamedRow]) -> Channel {
+        match channels(rows) {
+            Replication::Channels(mut channels) if channels.len() == 1 => channels.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_vocabularies_say_the_same() {
+        let maria = row(&[
+            ("Connection_name", Some("")),
+            ("Slave_SQL_State", Some("")),
+            ("Master_Host", Some("10.0.0.1")),
+            ("Master_Port", Some("3306")),
+            ("Slave_IO_Running", Some("Yes")),
+            ("Slave_SQL_Running", Some("Yes")),
+            ("Seconds_Behind_Master", Some("3")),
+            ("Last_SQL_Errno", Some("0")),
+            ("Last_IO_Errno", Some("0")),
+        ]);
+        let mysql = row(&[
+            ("Replica_IO_State", Some("")),
+            ("Source_Host", Some("10.0.0.1")),
+            ("Source_Port", Some("3306")),
+            ("Replica_IO_Running", Some("Yes")),
+            ("Replica_SQL_Running", Some("Yes")),
+            ("Seconds_Behind_Source", Some("3")),
+            ("Channel_Name", Some("")),
+        ]);
+        let channel = one(&[maria]);
+        assert_eq!(channel, one(&[mysql]));
+        assert!(channel.is_running());
+        assert_eq!((channel.seconds_behind, channel.source_port), (Some(3), 3306));
+    }
+
+    #[test]
+    fn null_is_unknown_and_a_reconnecting_thread_is_started() {
+        let channel = one(&[row(&[
+            ("Slave_IO_Running", Some("Connecting")),
+            ("Slave_SQL_Running", Some("No")),
+            ("Seconds_Behind_Master", None),
+            ("Last_IO_Errno", Some("2003")),
+            ("Last_SQL_Errno", Some("1062")),
+            ("Last_SQL_Error", Some("Duplicate entry 'secret' for key")),
+        ])]);
+        assert_eq!((channel.io, channel.sql), (Thread::Connecting, Thread::Stopped));
+        assert_eq!(channel.seconds_behind, None);
+        assert!(channel.is_started() && !channel.is_running());
+        assert_eq!(channel.error, "error 1062");
+    }
+
+    #[test]
+    fn rows_that_are_no_status_are_unknown_not_no_replication() {
+        assert!(matches!(
+            channels(&[row(&[("Value", Some("Yes"))])]),
+            Replication::Unknown(UnknownReplication::Strange(_))
+        ));
+        assert_eq!(channels(&[]), Replication::Channels(Vec::new()));
+    }
+
+    #[test]
+    fn variables_are_taken_by_name_and_absent_ones_stay_unknown() {
+        let mariadb = row(&[
+            ("gtid_current_pos", Some("0-1-7")),
+            ("gtid_binlog_pos", Some("0-1-6")),
+            ("read_only", Some("0")),
+            ("server_id", Some("1")),
+            ("version", Some("10.11.6-MariaDB")),
+        ]);
+        let found = facts(&mariadb, Replication::Channels(vec![]), None).unwrap();
+        assert!(found.writable());
+        assert_eq!(found.super_read_only, None);
+        assert_eq!(found.position, Position::of_mariadb("0-1-7"));
+        assert_eq!((found.identity.server_id, found.identity.port), (Some(1), None));
+
+        let mysql = row(&[
+            ("read_only", Some("0")),
+            ("super_read_only", Some("ON")),
+            ("gtid_executed", Some("u:1-5")),
+            ("server_uuid", Some("u")),
+        ]);
+        let found = facts(&mysql, Replication::Channels(vec![]), None).unwrap();
+        assert!(!found.writable() && !found.read_only);
+        assert_eq!(found.position, Position::of_mysql("u:1-5"));
+        assert_eq!(found.identity.server_uuid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn an_empty_current_position_falls_back_to_the_binary_log() {
+        let with = |current: &str, binlog: &str| {
+            position(&row(&[
+                ("gtid_current_pos", Some(current)),
+                ("gtid_binlog_pos", Some(binlog)),
+            ]))
+        };
+        assert_eq!(with("", "0-1-6"), Position::of_mariadb("0-1-6"));
+        assert_eq!(with("", ""), Position::of_mariadb(""));
+        assert_eq!(with("garbage", "0-1-6"), None);
+        assert_eq!(position(&row(&[("read_only", Some("0"))])), None);
+    }
+
+    #[test]
+    fn a_server_without_read_only_is_no_server_we_know() {
+        let found = facts(&row(&[]), Replication::Channels(vec![]), None);
+        assert!(matches!(found, Err(PollError::Strange(_))));
+    }
+
+    #[test]
+    fn the_likeliest_statement_comes_first() {
+        for (version, first) in [
+            ("10.11.6-MariaDB-log", "SHOW ALL SLAVES STATUS"),
+            ("8.0.36", "SHOW REPLICA STATUS"),
+            ("8.0.22-13", "SHOW REPLICA STATUS"),
+            ("8.0.21", "SHOW SLAVE STATUS"),
+            ("5.7.44-log", "SHOW SLAVE STATUS"),
+            ("9.1.0", "SHOW REPLICA STATUS"),
+            ("", "SHOW SLAVE STATUS"),
+        ] {
+            assert_eq!(status_statements(version)[0], first, "{version}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One look at a tablet, over a connection of the poller's own.
+//!
+//! The connection is taken out of its place while it is used: a look that is dropped, late or failed closes it, since
+//! the next answer on it would be this look's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shardgate_wire::WireError;
+use shardgate_wire::client::TabletConn;
+
+use super::PollSettings;
+use super::decode::{NamedRow, VARIABLES, channels, facts, status_statements};
+use crate::base::clock::{self, Instant};
+use crate::tablet::{ask, connection};
+use crate::topology::{Facts, Observation, PollError, Replication, TabletInfo, UnknownReplication};
+
+/// Rows of a replica's status: one a channel, and nobody has this many.
+const MAX_CHANNELS: usize = 64;
+
+/// Looks at one tablet again and again.
+#[derive(Debug)]
+pub(super) struct Looker {
+    info: Arc<TabletInfo>,
+    open: Option<Open>,
+}
+
+impl Looker {
+    pub(super) fn new(info: Arc<TabletInfo>) -> Self {
+        Self { info, open: None }
+    }
+
+    /// Looks once, within `limit`.
+    pub(super) async fn look(&mut self, settings: &Arc<PollSettings>, limit: Duration) -> Observation {
+        let at = clock::now();
+        let outcome = match tokio::time::timeout_at(at + limit, self.attempt(settings)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(PollError::Timeout(limit)),
+        };
+        Observation {
+            at,
+            took: clock::now().duration_since(at),
+            outcome,
+        }
+    }
+
+    async fn attempt(&mut self, settings: &Arc<PollSettings>) -> Result<Facts, PollError> {
+        let kept = self.open.take().filter(|o| Arc::ptr_eq(&o.settings, settings));
+        if let Some(mut open) = kept
+            && open.wire.is_alive()
+        {
+            match open.ask().await {
+                Ok(facts) => {
+                    self.open = Some(open);
+                    return Ok(facts);
+                }
+                // An idle connection may have been closed for reasons of its own: a new one tells.
+                Err(PollError::Lost(_)) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let mut open = Open::new(&self.info, settings).await?;
+        let facts = open.ask().await?;
+        self.open = Some(open);
+        Ok(facts)
+    }
+
+    /// Closes in good order.
+    pub(super) async fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            // A courtesy; a server that does not take it finds the socket closed.
+            let _ = tokio::time::timeout(Duration::from_millis(100), open.wire.quit()).await;
+        }
+    }
+}
+
+/// A connection, with what is asked on it.
+#[derive(Debug)]
+struct Open {
+    wire: TabletConn,
+    /// It was opened by these; others want another one.
+    settings: Arc<PollSettings>,
+    /// The statement for the variables that this server has.
+    variables: String,
+    /// Statements for a replica's status that may still work, the one to use first.
+    status: Vec<&'static str>,
+    /// When its server was started, if it says.
+    booted: Option<Instant>,
+}
+
+impl Open {
+    async fn new(info: &TabletInfo, settings: &Arc<PollSettings>) -> Result<Self, PollError> {
+        let login = connection::login(&settings.backend);
+        let mut wire = TabletConn::connect(&info.address, &login)
+            .await
+            .map_err(unreachable)?;
+        let names = VARIABLES.map(|v| format!("'{v}'")).join(", ");
+        let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
+        let mut known = Vec::new();
+        let mut version = String::new();
+        for (name, value) in pairs(&mut wire, &sql).await? {
+            if name == "version" {
+                version = value;
+            }
+            if let Some(known_name) = VARIABLES.iter().find(|v| **v == name) {
+                known.push(format!("@@global.{known_name} AS {known_name}"));
+            }
+        }
+        if known.is_empty() {
+            return Err(PollError::Strange("the server shows no variables".into()));
+        }
+        let uptime = pairs(&mut wire, "SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
+        let seconds = uptime.first().and_then(|(_, value)| value.parse().ok());
+        Ok(Self {
+            wire,
+            settings: Arc::clone(settings),
+            variables: format!("SELECT {}", known.join(", ")),
+            status: status_statements(&version).to_vec(),
+            booted: seconds.and_then(|s| clock::now().checked_sub(Duration::from_secs(s))),
+        })
+    }
+
+    async fn ask(&mut self) -> Result<Facts, PollError> {
+        let rows = rows(&mut self.wire, &self.variables, 1).await.map_err(failed)?;
+        let variables = rows
+            .first()
+            .ok_or_else(|| PollError::Strange("the server shows no variables".into()))?;
+        let replication = self.replication().await?;
+        let uptime = self.booted.map(|b| clock::now().duration_since(b));
+        facts(variables, replication, uptime)
+    }
+
+    /// The replica's status, by the first statement that the server knows. A missing privilege is not a dead server.
+    async fn replication(&mut self) -> Result<Replication, PollError> {
+        while let Some(sql) = self.status.first() {
+            match rows(&mut self.wire, sql, MAX_CHANNELS).await {
+                Ok(rows) => return Ok(channels(&rows)),
+                Err(WireError::Server(e)) if e.code == 1227 => {
+                    let why = UnknownReplication::Denied(e.message_text().into_owned());
+                    return Ok(Replication::Unknown(why));
+                }
+                // A syntax error, or a statement not supported.
+                Err(WireError::Server(e)) if matches!(e.code, 1064 | 1235) => {
+                    self.status.remove(0);
+                }
+                Err(e) => return Err(failed(e)),
+            }
+        }
+        Ok(Replication::Unknown(UnknownReplication::Unsupported))
+    }
+}
+
+async fn rows(wire: &mut TabletConn, sql: &str, max: usize) -> Result<Vec<NamedRow>, WireError> {
+    let (columns, rows) = ask::result(wire, sql.as_bytes(), max).await?;
+    Ok(rows.iter().map(|row| NamedRow::new(&columns, row)).collect())
+}
+
+/// Names and values of a SHOW.
+async fn pairs(wire: &mut TabletConn, sql: &str) -> Result<Vec<(String, String)>, PollError> {
+    let found = rows(wire, sql, VARIABLES.len()).await.map_err(failed)?;
+    Ok(found.into_iter().filter_map(NamedRow::into_pair).collect())
+}
+
+/// An error of a connection that was never usable.
+fn unreachable(e: WireError) -> PollError {
+    match e {
+        WireError::Io(e) => PollError::Unreachable(e.to_string()),
+        other => failed(other),
+    }
+}
+
+/// An error of a connection in use.
+fn failed(e: WireError) -> PollError {
+    match e {
+        WireError::Server(e) => PollError::Denied {
+            errno: e.code,
+            message: e.message_text().into_owned(),
+        },
+        WireError::Io(_) | WireError::Closed | WireError::Truncated => PollError::Lost(e.to_string()),
+        WireError::PacketTooLarge { .. }
+        | WireError::OutOfOrder { .. }
+        | WireError::Malformed(_)
+        | WireError::AccessDenied { .. }
+        | WireError::Unsupported(_)
+        | WireError::Tls(_)
+        | WireError::State(_) => PollError::Strange(e.to_string()),
+    }
+}
