@@ -33,6 +33,7 @@ pub(super) fn render(m: &Metrics) -> Value {
     );
     out.insert("Polls".into(), counters(&m.polls.snapshot()));
     out.insert("PollFailures".into(), counters(&m.poll_failures.snapshot()));
+    out.insert("LagUnknown".into(), counters(&m.lag_unknown.snapshot()));
     out.insert("RowsReturned".into(), json!(m.rows_returned.get()));
     out.insert("ConnCount".into(), json!(m.connections.get()));
     out.insert("ConnAccepted".into(), json!(m.connections_accepted.get()));

@@ -199,6 +199,8 @@ pub struct Metrics {
     pub polls: Counters,
     /// Looks that told nothing, `alias.reason`.
     pub poll_failures: Counters,
+    /// Times that no replica's lag of a shard was known any more, `keyspace.shard.reason`.
+    pub lag_unknown: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
 }

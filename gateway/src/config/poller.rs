@@ -23,6 +23,11 @@ pub struct Poller {
     /// first look at a tablet has `timeouts.connect` if that is longer. Applied by a reload.
     #[serde(deserialize_with = "units::duration")]
     pub timeout: Duration,
+    /// A table `database.table` on every tablet, into which somebody writes the time on each primary many times a second
+    /// (`pt-heartbeat --utc --interval 0.1`, Vitess's heartbeat writer), in a column `ts`: replication carries it to the
+    /// replicas, whose lag follows from it. The gateway only reads it. Default: empty, which takes the lag from the
+    /// replicas' own status, in whole seconds. Applied by a reload.
+    pub heartbeat_table: String,
 }
 
 impl Default for Poller {
@@ -30,6 +35,7 @@ impl Default for Poller {
         Self {
             interval: Duration::from_millis(500),
             timeout: Duration::from_millis(250),
+            heartbeat_table: String::new(),
         }
     }
 }
@@ -44,6 +50,43 @@ impl Poller {
         }
         if self.timeout < Duration::from_millis(10) || self.timeout > Duration::from_secs(10) {
             problems.add("poller.timeout", "must be 10ms to 10s");
+        }
+        if !self.heartbeat_table.is_empty() && self.quoted_heartbeat_table().is_none() {
+            let message = "must be `database.table`, of letters, digits, `_`, `$` and `-`";
+            problems.add("poller.heartbeat_table", message);
+        }
+    }
+
+    /// The heartbeat table as a statement names it; `None` if there is none.
+    #[must_use]
+    pub fn quoted_heartbeat_table(&self) -> Option<String> {
+        let (database, table) = self.heartbeat_table.split_once('.')?;
+        let valid = |name: &str| {
+            (1..=64).contains(&name.chars().count())
+                && name
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-'))
+        };
+        (valid(database) && valid(table)).then(|| format!("`{database}`.`{table}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_table_is_named_with_its_database() {
+        let quoted = |name: &str| {
+            let poller = Poller {
+                heartbeat_table: name.to_owned(),
+                ..Poller::default()
+            };
+            poller.quoted_heartbeat_table()
+        };
+        assert_eq!(quoted("meta.heartbeat").as_deref(), Some("`meta`.`heartbeat`"));
+        for bad in ["", "heartbeat", "a.b.c", ".b", "a.", "a.b`; DROP TABLE c"] {
+            assert_eq!(quoted(bad), None, "{bad}");
         }
     }
 }

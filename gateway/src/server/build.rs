@@ -99,6 +99,7 @@ pub(super) fn poll_settings(config: &Config, backend: Backend) -> PollSettings {
         interval: config.poller.interval,
         timeout: config.poller.timeout,
         first_timeout: config.timeouts.connect,
+        heartbeat_table: config.poller.quoted_heartbeat_table(),
     }
 }
 

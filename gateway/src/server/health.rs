@@ -6,7 +6,7 @@ use crate::admin::Readiness;
 use crate::base::Role;
 use crate::base::clock::Instant;
 use crate::topology::health::Standing;
-use crate::topology::{Channel, Facts, Health, Replication, TabletHealth, Topology};
+use crate::topology::{Channel, Facts, Health, Heartbeat, Lag, Replication, TabletHealth, Topology};
 
 /// Every tablet's last observation and its age.
 pub(super) fn tablets_json(health: &Health, topology: &Topology, now: Instant) -> Value {
@@ -16,7 +16,10 @@ pub(super) fn tablets_json(health: &Health, topology: &Topology, now: Instant) -
             let tablets: Map<String, Value> = health
                 .of_shard(shard.id())
                 .iter()
-                .map(|t| (t.info().alias.to_string(), tablet_json(t, now)))
+                .map(|t| {
+                    let lag = health.lag(t.info(), now);
+                    (t.info().alias.to_string(), tablet_json(t, lag, now))
+                })
                 .collect();
             (shard.id().to_string(), Value::Object(tablets))
         })
@@ -24,11 +27,17 @@ pub(super) fn tablets_json(health: &Health, topology: &Topology, now: Instant) -
     json!({ "shards": shards })
 }
 
-fn tablet_json(tablet: &TabletHealth, now: Instant) -> Value {
+fn tablet_json(tablet: &TabletHealth, lag: Lag, now: Instant) -> Value {
     let info = tablet.info();
     let mut out = Map::new();
     out.insert("role".into(), json!(info.role.as_str()));
     out.insert("address".into(), json!(info.address.to_string()));
+    let (known, unknown) = match lag {
+        Lag::Known(lag) => (json!(lag.as_secs_f64()), Value::Null),
+        Lag::Unknown(reason) => (Value::Null, json!(reason.label())),
+    };
+    out.insert("lag_seconds".into(), known);
+    out.insert("lag_unknown".into(), unknown);
     let Some(standing) = tablet.standing() else {
         out.insert("serving".into(), json!(false));
         out.insert("why".into(), json!("never measured yet"));
@@ -77,6 +86,12 @@ fn facts_json(facts: &Facts) -> Map<String, Value> {
     out.insert("replication_unknown".into(), unknown);
     let position = facts.position.as_ref().map(ToString::to_string);
     out.insert("gtid_position".into(), json!(position));
+    let heartbeat = match &facts.heartbeat {
+        None | Some(Heartbeat::Empty) => Value::Null,
+        Some(Heartbeat::Beat(micros)) => json!(micros.to_string()),
+        Some(Heartbeat::Unreadable { errno, message }) => json!(format!("error {errno}: {message}")),
+    };
+    out.insert("heartbeat".into(), heartbeat);
     let identity = &facts.identity;
     out.insert(
         "server".into(),
@@ -195,6 +210,7 @@ tablets = [{ alias = "b", address = "h:3" }]
             super_read_only: None,
             replication: Replication::Channels(Vec::new()),
             position: None,
+            heartbeat: None,
             identity: Identity::default(),
             uptime: Some(Duration::from_secs(5)),
         }

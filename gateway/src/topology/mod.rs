@@ -10,6 +10,7 @@ mod change;
 mod error;
 pub mod health;
 mod keyspace;
+mod lag;
 mod observation;
 mod position;
 mod show;
@@ -25,8 +26,9 @@ pub use change::Changes;
 pub use error::TopologyError;
 pub use health::{Health, HealthListener, TabletHealth};
 pub use keyspace::{KeyspaceTopology, ShardTopology};
+pub use lag::{Lag, LagInputs, UnknownLag, all_unknown, lag};
 pub use observation::{
-    Channel, Facts, Identity, Observation, PollError, Replication, Thread, UnknownReplication,
+    Channel, Facts, Heartbeat, Identity, Observation, PollError, Replication, Thread, UnknownReplication,
 };
 pub use position::{Gtid, Position};
 pub use tablet_info::TabletInfo;

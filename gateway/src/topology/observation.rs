@@ -86,6 +86,8 @@ pub struct Facts {
     pub replication: Replication,
     /// Where it stands in the history of writes, if it keeps GTIDs.
     pub position: Option<Position>,
+    /// The newest row of its heartbeat table; `None` if the configuration names no table.
+    pub heartbeat: Option<Heartbeat>,
     /// Which server it is.
     pub identity: Identity,
     /// How long it has been running; `None` if it does not say.
@@ -98,6 +100,23 @@ impl Facts {
     pub fn writable(&self) -> bool {
         !self.read_only && self.super_read_only != Some(true)
     }
+}
+
+/// The newest row of a server's heartbeat table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heartbeat {
+    /// The time that its writer gave it, in microseconds since an epoch that is the same for all beats. By whose clock
+    /// is not known.
+    Beat(i128),
+    /// There is no row, or none that can be read as a time.
+    Empty,
+    /// The server answered an error in place of a row.
+    Unreadable {
+        /// The server's error number.
+        errno: u16,
+        /// Its message.
+        message: String,
+    },
 }
 
 /// Which server answered. What a server does not have is `None`.

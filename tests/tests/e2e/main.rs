@@ -12,6 +12,7 @@ mod guards;
 mod harness;
 mod health;
 mod introspection;
+mod lag;
 mod lifecycle;
 mod order;
 mod prepared;

@@ -8,7 +8,7 @@ use shardgate_wire::ColumnDef;
 use shardgate_wire::codec::text;
 
 use crate::topology::{
-    Channel, Facts, Identity, PollError, Position, Replication, Thread, UnknownReplication,
+    Channel, Facts, Heartbeat, Identity, PollError, Position, Replication, Thread, UnknownReplication,
 };
 
 /// One row, its cells by their columns' names.
@@ -75,6 +75,7 @@ pub(super) const VARIABLES: [&str; 11] = [
 pub(super) fn facts(
     variables: &NamedRow,
     replication: Replication,
+    heartbeat: Option<Heartbeat>,
     uptime: Option<Duration>,
 ) -> Result<Facts, PollError> {
     let read_only = variables
@@ -86,6 +87,7 @@ pub(super) fn facts(
         super_read_only: variables.get(&["super_read_only"]).map(is_on),
         replication,
         position: position(variables),
+        heartbeat,
         identity: Identity {
             version: variables.get(&["version"]).unwrap_or_default().to_owned(),
             server_id: variables.number(&["server_id"]),
@@ -166,6 +168,63 @@ fn error(row: &NamedRow) -> String {
         Some(errno) => format!("error {errno}"),
         None => String::new(),
     }
+}
+
+/// The newest beat from the one row of a heartbeat table's question.
+pub(super) fn heartbeat(rows: &[NamedRow]) -> Heartbeat {
+    rows.first()
+        .and_then(|row| row.get(&["ts"]))
+        .and_then(micros)
+        .map_or(Heartbeat::Empty, Heartbeat::Beat)
+}
+
+/// A beat's time in microseconds. Dates and times as the servers and `pt-heartbeat` write them
+/// (`2026-01-31T12:00:00.123456`), without a zone: only differences between beats count. Whole numbers are seconds,
+/// milliseconds, microseconds or, as Vitess writes them, nanoseconds since 1970, told apart by their size, which is not
+/// ambiguous for any time from 1973 on.
+fn micros(text: &str) -> Option<i128> {
+    let text = text.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        let number: i128 = text.parse().ok()?;
+        return Some(if number < 100_000_000_000 {
+            number * 1_000_000
+        } else if number < 100_000_000_000_000 {
+            number * 1_000
+        } else if number < 100_000_000_000_000_000 {
+            number
+        } else {
+            number / 1_000
+        });
+    }
+    let (date, time) = text.split_once(['T', ' '])?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let three = |text: &str, by: char| -> Option<[i128; 3]> {
+        let numbers = text.split(by).map(|n| n.parse::<u32>().ok().map(i128::from));
+        numbers.collect::<Option<Vec<_>>>()?.try_into().ok()
+    };
+    let ([year, month, day], [hour, minute, second]) = (three(date, '-')?, three(time, ':')?);
+    let valid = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 61
+        && year < 10_000
+        && fraction.bytes().all(|b| b.is_ascii_digit());
+    if !valid {
+        return None;
+    }
+    let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
+    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    Some(seconds * 1_000_000 + digits.parse::<i128>().ok()?)
+}
+
+/// Days since 1970 in the proleptic Gregorian calendar; years begin in March, so that a leap day is a year's last.
+fn days(year: i128, month: i128, day: i128) -> i128 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 /// The statements that show a replica's status, the likeliest for this version first.
@@ -270,7 +329,7 @@ mod tests {
             ("server_id", Some("1")),
             ("version", Some("10.11.6-MariaDB")),
         ]);
-        let found = facts(&mariadb, Replication::Channels(vec![]), None).unwrap();
+        let found = facts(&mariadb, Replication::Channels(vec![]), None, None).unwrap();
         assert!(found.writable());
         assert_eq!(found.super_read_only, None);
         assert_eq!(found.position, Position::of_mariadb("0-1-7"));
@@ -282,7 +341,7 @@ mod tests {
             ("gtid_executed", Some("u:1-5")),
             ("server_uuid", Some("u")),
         ]);
-        let found = facts(&mysql, Replication::Channels(vec![]), None).unwrap();
+        let found = facts(&mysql, Replication::Channels(vec![]), None, None).unwrap();
         assert!(!found.writable() && !found.read_only);
         assert_eq!(found.position, Position::of_mysql("u:1-5"));
         assert_eq!(found.identity.server_uuid.as_deref(), Some("u"));
@@ -304,8 +363,35 @@ mod tests {
 
     #[test]
     fn a_server_without_read_only_is_no_server_we_know() {
-        let found = facts(&row(&[]), Replication::Channels(vec![]), None);
+        let found = facts(&row(&[]), Replication::Channels(vec![]), None, None);
         assert!(matches!(found, Err(PollError::Strange(_))));
+    }
+
+    #[test]
+    fn beats_are_read_in_every_shape_they_are_written_in() {
+        for (text, expected) in [
+            ("1970-01-02 00:00:01", 86_401_000_000),
+            ("2024-02-29T12:30:45.5", 1_709_209_845_500_000),
+            ("2024-03-01 00:00:00.000001", 1_709_251_200_000_001),
+            ("1709209845", 1_709_209_845_000_000),
+            ("1709209845500", 1_709_209_845_500_000),
+            ("1709209845500000", 1_709_209_845_500_000),
+            ("1709209845500000999", 1_709_209_845_500_000),
+        ] {
+            assert_eq!(micros(text), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "now",
+            "2024-02-29",
+            "2024-13-01 00:00:00",
+            "2024-01-01 24:00:00",
+            "-1",
+        ] {
+            assert_eq!(micros(text), None, "{text}");
+        }
+        assert_eq!(heartbeat(&[]), Heartbeat::Empty);
+        assert_eq!(heartbeat(&[row(&[("ts", None)])]), Heartbeat::Empty);
     }
 
     #[test]

@@ -10,10 +10,12 @@ use shardgate_wire::WireError;
 use shardgate_wire::client::TabletConn;
 
 use super::PollSettings;
-use super::decode::{NamedRow, VARIABLES, channels, facts, status_statements};
+use super::decode::{NamedRow, VARIABLES, channels, facts, heartbeat, status_statements};
 use crate::base::clock::{self, Instant};
 use crate::tablet::{ask, connection};
-use crate::topology::{Facts, Observation, PollError, Replication, TabletInfo, UnknownReplication};
+use crate::topology::{
+    Facts, Heartbeat, Observation, PollError, Replication, TabletInfo, UnknownReplication,
+};
 
 /// Rows of a replica's status: one a channel, and nobody has this many.
 const MAX_CHANNELS: usize = 64;
@@ -126,8 +128,25 @@ impl Open {
             .first()
             .ok_or_else(|| PollError::Strange("the server shows no variables".into()))?;
         let replication = self.replication().await?;
+        let heartbeat = self.heartbeat().await?;
         let uptime = self.booted.map(|b| clock::now().duration_since(b));
-        facts(variables, replication, uptime)
+        facts(variables, replication, heartbeat, uptime)
+    }
+
+    /// The newest heartbeat, where a table for it is configured. A table that cannot be read is not a dead server.
+    async fn heartbeat(&mut self) -> Result<Option<Heartbeat>, PollError> {
+        let Some(table) = &self.settings.heartbeat_table else {
+            return Ok(None);
+        };
+        let sql = format!("SELECT MAX(ts) AS ts FROM {table}");
+        match rows(&mut self.wire, &sql, 1).await {
+            Ok(rows) => Ok(Some(heartbeat(&rows))),
+            Err(WireError::Server(e)) => Ok(Some(Heartbeat::Unreadable {
+                errno: e.code,
+                message: e.message_text().into_owned(),
+            })),
+            Err(e) => Err(failed(e)),
+        }
     }
 
     /// The replica's status, by the first statement that the server knows. A missing privilege is not a dead server.

@@ -21,11 +21,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Backend, TabletInfo};
-use crate::base::TabletAlias;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics};
+use crate::base::{Role, ShardId, TabletAlias};
 use crate::topology::health::{Tablets, Transition};
-use crate::topology::{Health, HealthListener, Observation, PollError, TabletHealth};
+use crate::topology::{
+    Health, HealthListener, Lag, Observation, PollError, TabletHealth, UnknownLag, all_unknown,
+};
 use look::Looker;
 
 /// The least time from one look's beginning to the next one's: demands cannot make a poller spin.
@@ -45,6 +47,8 @@ pub struct PollSettings {
     pub timeout: Duration,
     /// The same for the very first look at a tablet, before which it serves nobody.
     pub first_timeout: Duration,
+    /// The table that holds heartbeats, with its database, quoted; `None` if there is none.
+    pub heartbeat_table: Option<String>,
 }
 
 /// All pollers.
@@ -54,6 +58,8 @@ pub struct Pollers {
     metrics: Arc<Metrics>,
     settings: ArcSwap<PollSettings>,
     running: Mutex<HashMap<TabletAlias, Running>>,
+    /// Shards none of whose replicas' lag is known, and why.
+    unknown: Mutex<HashMap<ShardId, UnknownLag>>,
     tasks: TaskTracker,
     stopped: CancellationToken,
 }
@@ -131,6 +137,7 @@ impl Pollers {
             metrics,
             settings: ArcSwap::from_pointee(settings),
             running: Mutex::default(),
+            unknown: Mutex::default(),
             tasks,
             stopped,
         }
@@ -181,13 +188,14 @@ impl Pollers {
         watch
     }
 
-    /// Publishes what was prepared beside what there is, and begins to look at it.
+    /// Publishes what was prepared, beside what there is, and begins to look at it.
     pub fn install(self: &Arc<Self>, prepared: Prepared) -> Tablets {
         let Prepared {
             settings,
             tablets,
             fresh,
         } = prepared;
+        self.health.set_interval(settings.interval);
         self.settings.store(settings);
         let mut union = (*self.health.tablets()).clone();
         union.extend(tablets.iter().map(|(alias, t)| (alias.clone(), Arc::clone(t))));
@@ -196,10 +204,19 @@ impl Pollers {
         for tablet in tablets.values() {
             tablet.demand();
         }
+        for tablet in tablets.values() {
+            self.count_from_zero(&tablet.info().shard);
+        }
         for watch in fresh {
             self.start(watch);
         }
         tablets
+    }
+
+    fn count_from_zero(&self, shard: &ShardId) {
+        for reason in UnknownLag::ALL {
+            let _ = self.metrics.lag_unknown.handle(&lag_label(shard, reason));
+        }
     }
 
     /// Ends the pollers of all tablets but these, and forgets what was known of those.
@@ -213,6 +230,10 @@ impl Pollers {
             }
             stays
         });
+        self.unknown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|shard, _| tablets.values().any(|t| t.info().shard == *shard));
         self.health.publish(tablets);
     }
 
@@ -243,6 +264,33 @@ impl Pollers {
         }
         for listener in &self.listeners {
             listener.observed(info, &standing.last);
+        }
+        if info.role == Role::Replica {
+            self.watch_lag(&info.shard);
+        }
+    }
+
+    /// Tells when no replica's lag of a shard is known any more, and when one is again.
+    fn watch_lag(&self, shard: &ShardId) {
+        let lags: Vec<Lag> = self
+            .health
+            .lags(shard, clock::now())
+            .into_iter()
+            .map(|(_, lag)| lag)
+            .collect();
+        let reason = all_unknown(&lags);
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        match (unknown.get(shard).copied(), reason) {
+            (before, Some(reason)) if before != Some(reason) => {
+                unknown.insert(shard.clone(), reason);
+                self.metrics.lag_unknown.handle(&lag_label(shard, reason)).inc();
+                tracing::warn!(%shard, reason = reason.label(), "no replica's lag is known");
+            }
+            (Some(_), None) => {
+                unknown.remove(shard);
+                tracing::info!(%shard, reason = "lag_known", "a replica's lag is known again");
+            }
+            (None | Some(_), _) => {}
         }
     }
 }
@@ -288,6 +336,11 @@ fn part_of(interval: Duration, random: u64) -> Duration {
     interval.saturating_mul((random % 101) as u32) / 100
 }
 
+/// `keyspace.shard.reason`.
+fn lag_label(shard: &ShardId, reason: UnknownLag) -> String {
+    format!("{}.{}.{}", shard.keyspace, shard.shard, reason.label())
+}
+
 fn log(info: &TabletInfo, transition: &Transition) {
     tracing::info!(
         tablet = %info.alias,
@@ -318,8 +371,8 @@ mod tests {
     async fn demands_cannot_make_a_poller_spin() {
         let info = TabletInfo {
             alias: "a".into(),
-            shard: crate::base::ShardId::new("k", "0"),
-            role: crate::base::Role::Primary,
+            shard: ShardId::new("k", "0"),
+            role: Role::Primary,
             address: shardgate_wire::client::Address::tcp("h", 1),
             database: "k".into(),
         };

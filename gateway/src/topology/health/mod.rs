@@ -9,16 +9,20 @@ mod transition;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
 
-pub use standing::Standing;
+pub use standing::{Beat, Standing};
 pub use transition::{Transition, transitions};
 
+use super::lag::{Lag, LagInputs, lag};
 use super::observation::Observation;
 use super::tablet_info::TabletInfo;
-use crate::base::{ShardId, TabletAlias};
+use crate::base::clock::Instant;
+use crate::base::{Role, ShardId, TabletAlias};
 
 /// Hears of every observation, on the poller's task, after it took effect. Must not block: the next poll waits.
 pub trait HealthListener: Send + Sync {
@@ -99,6 +103,8 @@ pub type Tablets = HashMap<TabletAlias, Arc<TabletHealth>>;
 #[derive(Debug, Default)]
 pub struct Health {
     tablets: ArcSwap<Tablets>,
+    /// From one look to the next, in milliseconds.
+    interval: AtomicU64,
 }
 
 impl Health {
@@ -111,6 +117,43 @@ impl Health {
     /// Replaces the tablets.
     pub fn publish(&self, tablets: Tablets) {
         self.tablets.store(Arc::new(tablets));
+    }
+
+    /// Says how often tablets are looked at from now on.
+    pub fn set_interval(&self, interval: Duration) {
+        let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        self.interval.store(millis, Ordering::Relaxed);
+    }
+
+    /// How far a tablet is behind its shard's primary. A primary is never behind.
+    #[must_use]
+    pub fn lag(&self, tablet: &TabletInfo, now: Instant) -> Lag {
+        let tablets = self.tablets.load();
+        let standing = tablets.get(&tablet.alias).and_then(|t| t.standing());
+        let primary = match tablet.role {
+            Role::Primary => None,
+            Role::Replica => tablets
+                .values()
+                .find(|t| t.info().role == Role::Primary && t.info().shard == tablet.shard)
+                .and_then(|t| t.standing()),
+        };
+        let inputs = LagInputs {
+            role: tablet.role,
+            tablet: standing.as_deref(),
+            primary: primary.as_deref(),
+            interval: Duration::from_millis(self.interval.load(Ordering::Relaxed)),
+        };
+        lag(inputs, now)
+    }
+
+    /// How far each replica of a shard is behind, by alias.
+    #[must_use]
+    pub fn lags(&self, shard: &ShardId, now: Instant) -> Vec<(TabletAlias, Lag)> {
+        let replicas = self.of_shard(shard).into_iter();
+        replicas
+            .filter(|t| t.info().role == Role::Replica)
+            .map(|t| (t.info().alias.clone(), self.lag(t.info(), now)))
+            .collect()
     }
 
     /// All tablets, at one moment.
@@ -167,13 +210,11 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use shardgate_wire::client::Address;
 
     use super::super::observation::PollError;
     use super::*;
-    use crate::base::{Role, clock};
+    use crate::base::clock;
 
     fn info(alias: &str, shard: &str, role: Role) -> Arc<TabletInfo> {
         Arc::new(TabletInfo {

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::super::observation::{Facts, Observation, PollError};
+use super::super::observation::{Facts, Heartbeat, Observation, PollError};
 use crate::base::clock::Instant;
 
 /// Answers in a row that may come too late before a tablet no longer serves.
@@ -30,10 +30,21 @@ pub struct Standing {
     pub serving: bool,
     /// Since when it does or does not.
     pub since: Instant,
+    /// The last two different heartbeats, the newest last.
+    pub beats: Vec<Beat>,
     /// Looks that told nothing, in a row.
     pub failures: u32,
     /// Of those, the last so many for lack of time.
     late: u32,
+}
+
+/// A heartbeat, and when it was first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Its writer's time, see [`Heartbeat::Beat`].
+    pub micros: i128,
+    /// The end of the look that saw it first.
+    pub seen: Instant,
 }
 
 impl Standing {
@@ -66,6 +77,7 @@ impl Standing {
                 Some(b) if b.serving == serving => b.since,
                 Some(_) | None => observation.at + observation.took,
             },
+            beats: beats(before, &observation),
             last: observation,
             serving,
             failures,
@@ -79,6 +91,13 @@ impl Standing {
         self.answered.as_ref().and_then(|o| o.facts())
     }
 
+    /// The same, with the time it was said.
+    #[must_use]
+    pub fn said(&self) -> Option<(&Facts, Instant)> {
+        let answered = self.answered.as_ref()?;
+        Some((answered.facts()?, answered.answered_at()))
+    }
+
     /// Why it does not serve; `None` if it does.
     #[must_use]
     pub fn why_not(&self) -> Option<String> {
@@ -87,6 +106,26 @@ impl Standing {
             Ok(_) => "not measured".to_owned(),
             Err(e) => e.to_string(),
         })
+    }
+}
+
+/// The last two different heartbeats after one more observation. A table that cannot be read ends their row: what was
+/// read before says nothing of now.
+fn beats(before: Option<&Standing>, observation: &Observation) -> Vec<Beat> {
+    let known = before.map_or(&[][..], |b| b.beats.as_slice());
+    let micros = match observation.facts().map(|f| &f.heartbeat) {
+        None => return known.to_vec(),
+        Some(Some(Heartbeat::Beat(micros))) => *micros,
+        Some(None | Some(Heartbeat::Empty | Heartbeat::Unreadable { .. })) => return Vec::new(),
+    };
+    let beat = Beat {
+        micros,
+        seen: observation.answered_at(),
+    };
+    match known.last() {
+        Some(last) if last.micros == micros => known.to_vec(),
+        Some(last) => vec![*last, beat],
+        None => vec![beat],
     }
 }
 
@@ -110,6 +149,7 @@ mod tests {
             super_read_only: None,
             replication: Replication::Channels(Vec::new()),
             position: None,
+            heartbeat: None,
             identity: Identity::default(),
             uptime: None,
         }

@@ -181,6 +181,7 @@ mod tests {
             super_read_only: None,
             replication: Replication::Channels(channels),
             position: None,
+            heartbeat: None,
             identity: Identity::default(),
             uptime: Some(Duration::from_secs(100)),
         }
