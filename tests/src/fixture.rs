@@ -187,17 +187,7 @@ impl Fixture {
 
     /// The configuration file with further sections, such as `[pool]`.
     pub fn config_with(&self, sections: &str) -> String {
-        let native = "*6C7A370C07660BC788681B3238D93E08BD74303C";
-        let mut file = format!(
-            "[listen]\nmysql = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
-             [server]\nserver_version = \"10.11.0-MariaDB\"\n\n\
-             [[users]]\nname = \"{user}\"\npassword_hash = \"{native}\"\n\n\
-             [[users]]\nname = \"{SHA2_USER}\"\npassword_file = \"{PASSWORD_FILE}\"\n\
-             auth_plugin = \"caching_sha2_password\"\n\n\
-             [backend]\nuser = \"{user}\"\npassword_file = \"{PASSWORD_FILE}\"\n\n\
-             {sections}\n",
-            user = mariadb::APP_USER,
-        );
+        let mut file = head(sections);
         file.push_str(&self.keyspace());
         file
     }
@@ -235,6 +225,22 @@ impl Fixture {
         serde_json::json!({ "sharded": true, "vindexes": { "hash": { "type": "hash" } }, "tables": tables })
             .to_string()
     }
+}
+
+/// The part of a configuration file before the keyspaces: listeners on free ports, the application's user towards
+/// clients and tablets, and further sections, such as `[pool]`.
+pub fn head(sections: &str) -> String {
+    let native = "*6C7A370C07660BC788681B3238D93E08BD74303C";
+    format!(
+        "[listen]\nmysql = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
+         [server]\nserver_version = \"10.11.0-MariaDB\"\n\n\
+         [[users]]\nname = \"{user}\"\npassword_hash = \"{native}\"\n\n\
+         [[users]]\nname = \"{SHA2_USER}\"\npassword_file = \"{PASSWORD_FILE}\"\n\
+         auth_plugin = \"caching_sha2_password\"\n\n\
+         [backend]\nuser = \"{user}\"\npassword_file = \"{PASSWORD_FILE}\"\n\n\
+         {sections}\n",
+        user = mariadb::APP_USER,
+    )
 }
 
 /// The section for pools of this size.

@@ -12,12 +12,14 @@
 #![allow(clippy::disallowed_methods)] // tests measure real time, from outside the gateway
 
 pub mod answer;
+pub mod certificate;
 pub mod client;
 pub mod fault;
 pub mod fixture;
 pub mod gateway;
 pub mod mariadb;
 pub mod process;
+pub mod replicated;
 pub mod sim;
 pub mod tools;
 pub mod wait;
@@ -27,4 +29,5 @@ pub use fault::{Fault, FaultProxy};
 pub use fixture::{Fixture, Layout};
 pub use gateway::Gateway;
 pub use mariadb::{Database, MariaDb};
+pub use replicated::Replicated;
 pub use sim::TabletSim;

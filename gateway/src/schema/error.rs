@@ -8,13 +8,12 @@ use crate::base::{ErrorKind, GatewayError};
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The tablet answered with an error, or the way to it failed.
-    #[error("the schema of database `{database}` could not be read: {source}")]
+    #[error("the schema of database `{database}` could not be read: {reason}")]
     Tablet {
         /// The database.
         database: String,
-        /// The driver's error.
-        #[source]
-        source: mysql_async::Error,
+        /// What went wrong.
+        reason: String,
     },
     /// It did not answer in time.
     #[error("the schema of database `{database}` could not be read within {timeout:?}")]

@@ -7,7 +7,6 @@
 mod compare;
 mod error;
 mod findings;
-mod load;
 mod rows;
 mod snapshot;
 mod table;
@@ -18,8 +17,7 @@ mod types;
 pub use compare::{Difference, differences};
 pub use error::SchemaError;
 pub use findings::Finding;
-pub use load::load;
-pub use rows::{ColumnRow, columns_sql, learn, tables_sql};
+pub use rows::{ColumnRow, columns_sql, learn, tables_sql, views};
 pub use snapshot::{Found, KeyspaceSchema, Routing, SchemaSnapshot, Table, TableVindex};
 pub use table::{ColumnInfo, DatabaseSchema, TableInfo};
 pub use types::{parse_members, parse_type};

@@ -1,4 +1,4 @@
-//! From rows of `information_schema` to tables: a pure function, so any driver may bring the rows.
+//! From rows of `information_schema` to tables: a pure function of what the tablets answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -148,6 +148,16 @@ impl ColumnRow {
             invisible: self.extra.contains("invisible"),
         }
     }
+}
+
+/// The names of the views among rows of [`tables_sql`].
+pub fn views<'a>(rows: impl IntoIterator<Item = Vec<Option<&'a [u8]>>>) -> BTreeSet<String> {
+    let text = |cell: Option<&[u8]>| String::from_utf8_lossy(cell.unwrap_or_default()).into_owned();
+    let view = |row: Vec<Option<&[u8]>>| match row.as_slice() {
+        [name, kind, ..] if text(*kind).to_ascii_uppercase().contains("VIEW") => Some(text(*name)),
+        _ => None,
+    };
+    rows.into_iter().filter_map(view).collect()
 }
 
 /// Puts tables together from rows in [`columns_sql`]'s order; `views` names the tables that are views.

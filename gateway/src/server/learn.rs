@@ -4,19 +4,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mysql_async::{OptsBuilder, SslOpts};
+use bytes::Bytes;
 use shardgate_sql::{LexOptions, SqlMode};
 use shardgate_wire::codec::text;
 
 use super::build;
 use crate::base::metrics::Metrics;
 use crate::base::{KeyspaceName, Role, clock};
-use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify};
+use crate::config::{Config, Shard};
 use crate::plan::{self, Catalog};
-use crate::schema::{self, DatabaseSchema, Finding, KeyspaceSchema};
+use crate::schema::{self, ColumnRow, DatabaseSchema, Finding, KeyspaceSchema, SchemaError};
 use crate::session::View;
 use crate::tablet::{Connection, TabletInfo};
 use crate::topology::Topology;
+
+/// Columns, or tables, of one database that are read at most.
+const MAX_ROWS: usize = 2_000_000;
 
 /// Which servers the tablets are.
 #[derive(Clone, Debug)]
@@ -61,10 +64,10 @@ impl Learned {
         let Some(keyspace) = config.keyspaces.get(name) else {
             return;
         };
+        let tablets = &build::tablets(config);
         let asked = keyspace.shards.iter().map(|shard| async move {
-            let tablet = shard.tablets.iter().find(|t| t.role == Role::Primary)?;
-            let opts = opts(config, &tablet.address, &shard.database);
-            match schema::load(opts, &shard.database, config.timeouts.schema_load).await {
+            let tablet = primary_of(tablets, name, shard)?;
+            match load(tablet, config).await {
                 Ok(found) => Some((shard.name.clone(), found)),
                 Err(e) => {
                     tracing::warn!(tablet = %tablet.alias, error = %e, "cannot learn the tables of a shard");
@@ -164,17 +167,31 @@ impl Learned {
     }
 }
 
+/// The tablet that tells of a shard's tables.
+fn primary_of<'a>(
+    tablets: &'a [Arc<TabletInfo>],
+    keyspace: &KeyspaceName,
+    shard: &Shard,
+) -> Option<&'a Arc<TabletInfo>> {
+    tablets
+        .iter()
+        .filter(|t| t.shard.keyspace == *keyspace && t.shard.shard == shard.name)
+        .find(|t| t.role == Role::Primary)
+}
+
 /// What is odd about the tables of each shard that answers, each thing once.
 pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
+    let tablets = &build::tablets(config);
     let primaries = config.keyspaces.iter().flat_map(|(name, keyspace)| {
-        keyspace.shards.iter().filter_map(move |shard| {
-            let tablet = shard.tablets.iter().find(|t| t.role == Role::Primary)?;
-            Some((name, keyspace, shard, tablet))
-        })
+        let primary = move |shard: &Shard| primary_of(tablets, name, shard);
+        keyspace
+            .shards
+            .iter()
+            .filter_map(primary)
+            .map(move |tablet| (name, keyspace, tablet))
     });
-    let asked = primaries.map(|(name, keyspace, shard, tablet)| async move {
-        let opts = opts(config, &tablet.address, &shard.database);
-        let found = schema::load(opts, &shard.database, config.timeouts.schema_load).await;
+    let asked = primaries.map(|(name, keyspace, tablet)| async move {
+        let found = load(tablet, config).await;
         let findings = found.map_or_else(
             |_| Vec::new(),
             |found| KeyspaceSchema::of(keyspace, &found).findings(),
@@ -190,36 +207,54 @@ pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
     all
 }
 
-/// How the schema loader's driver connects: with TLS where the pools use it.
-fn opts(config: &Config, address: &TabletAddress, database: &str) -> mysql_async::Opts {
-    let base = OptsBuilder::default()
-        .user(Some(config.backend.user.clone()))
-        .pass(Some(config.backend.password.expose().to_owned()).filter(|p| !p.is_empty()))
-        .db_name(Some(database.to_owned()))
-        .ssl_opts(ssl_opts(config))
-        .prefer_socket(Some(false));
-    match address {
-        TabletAddress::Tcp { host, port } => base.ip_or_hostname(host.clone()).tcp_port(*port).into(),
-        TabletAddress::Unix(path) => base.socket(Some(path.clone())).into(),
-    }
+/// Reads the schema of a tablet's database over a connection of its own, within the time that is allowed for it.
+async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<DatabaseSchema, SchemaError> {
+    let timeout = config.timeouts.schema_load;
+    let database = || tablet.database.clone();
+    let unreadable = |reason: String| SchemaError::Tablet {
+        database: database(),
+        reason,
+    };
+    let backend = build::backend(config).map_err(|e| unreadable(e.to_string()))?;
+    let reading = async {
+        // Opening is bounded by the whole time only: whoever sets it high has servers that are slow to let one in.
+        let mut conn = Connection::open(tablet, &backend, clock::now() + timeout)
+            .await
+            .map_err(|e| unreadable(e.to_string()))?;
+        let columns = rows(&mut conn, schema::columns_sql(&tablet.database))
+            .await
+            .map_err(unreadable)?;
+        let kinds = rows(&mut conn, schema::tables_sql(&tablet.database))
+            .await
+            .map_err(unreadable)?;
+        conn.quit().await;
+        let columns = columns.iter().map(|row| ColumnRow::from_cells(cells(row)));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let views = schema::views(kinds.iter().map(|row| cells(row).collect()));
+        Ok(schema::learn(columns, &views))
+    };
+    let timed_out = |_| SchemaError::Timeout {
+        database: database(),
+        timeout,
+    };
+    tokio::time::timeout(timeout, reading).await.map_err(timed_out)?
 }
 
-/// `preferred` asks for nothing here: this driver has no way to go on without TLS where a server has none.
-fn ssl_opts(config: &Config) -> Option<SslOpts> {
-    let tls = &config.tablet_tls;
-    if tls.mode != TabletTlsMode::Required {
-        return None;
+/// All rows of a statement of the loader's.
+async fn rows(conn: &mut Connection, sql: String) -> Result<Vec<Bytes>, String> {
+    let rows = conn
+        .query(sql.as_bytes(), MAX_ROWS + 1)
+        .await
+        .map_err(|e| e.to_string())?;
+    if rows.len() > MAX_ROWS {
+        return Err(format!("it has more than {MAX_ROWS} columns"));
     }
-    let authorities = tls.ca_file.iter().cloned().map(Into::into).collect();
-    let opts = SslOpts::default()
-        .with_root_certs(authorities)
-        .with_disable_built_in_roots(true)
-        .with_danger_tls_hostname_override(tls.server_name.clone());
-    Some(match tls.verify {
-        TabletVerify::None => opts.with_danger_accept_invalid_certs(true),
-        TabletVerify::Authority => opts.with_danger_skip_domain_validation(true),
-        TabletVerify::Full => opts,
-    })
+    Ok(rows)
+}
+
+/// A row's cells. What is no row has none, and is refused for want of its name.
+fn cells(row: &Bytes) -> impl Iterator<Item = Option<&[u8]>> {
+    text::cells(row).map_while(Result::ok)
 }
 
 /// Version and `sql_mode` of the first tablet that answers.
