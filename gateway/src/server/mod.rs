@@ -28,7 +28,7 @@ use crate::balance::Fleet;
 use crate::base::KeyspaceName;
 use crate::base::clock;
 use crate::base::metrics::Metrics;
-use crate::config::Config;
+use crate::config::{Config, Listen};
 use crate::guard::Guards;
 use crate::plan::PlanCache;
 use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
@@ -53,6 +53,8 @@ pub struct Gateway {
 pub(crate) struct Core {
     shared: Arc<Shared>,
     config: ArcSwap<Config>,
+    /// What the gateway was started with, for the fields that a reload does not change.
+    started_with: Fixed,
     /// The file that a reload reads; none for a gateway put together by a program.
     file: Option<PathBuf>,
     topology: TopologyView,
@@ -137,6 +139,7 @@ impl Gateway {
             };
             Core {
                 shared: Arc::new(shared),
+                started_with: Fixed::of(&config),
                 config: ArcSwap::from_pointee(config),
                 file,
                 topology,
@@ -232,6 +235,7 @@ impl Core {
             changes.removed.len(),
             changes.roles.len(),
         );
+        let later = self.started_with.differences(&Fixed::of(&config));
         // The tablets first: a statement planned by the new view must find its shards, and those that serve them.
         let guards = build::guard_settings(&config);
         if *self.shared.fleet.guards().settings() != guards {
@@ -257,7 +261,15 @@ impl Core {
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
         self.config.store(Arc::new(config));
         tracing::info!(file = %file.display(), what, "configuration reloaded");
-        Ok(what)
+        if later.is_empty() {
+            return Ok(what);
+        }
+        let later = later.join(", ");
+        tracing::warn!(
+            fields = later,
+            "changed in the file, but applied by a restart only"
+        );
+        Ok(format!("{what}; needs a restart to apply: {later}"))
     }
 
     /// Learns one keyspace's tables anew and publishes them.
@@ -270,6 +282,43 @@ impl Core {
 
     fn publish(&self, view: View) {
         self.shared.view.store(Arc::new(view));
+    }
+}
+
+/// The fields that a running gateway cannot change.
+#[derive(Debug)]
+struct Fixed {
+    listen: Listen,
+    log: String,
+    worker_threads: usize,
+    plan_cache: usize,
+}
+
+impl Fixed {
+    fn of(config: &Config) -> Self {
+        Self {
+            listen: config.listen.clone(),
+            log: config.server.log.clone(),
+            worker_threads: config.server.worker_threads,
+            plan_cache: config.limits.plan_cache,
+        }
+    }
+
+    /// The names of those that differ.
+    fn differences(&self, other: &Self) -> Vec<&'static str> {
+        [
+            ("listen.mysql", self.listen.mysql != other.listen.mysql),
+            ("listen.admin", self.listen.admin != other.listen.admin),
+            ("server.log", self.log != other.log),
+            (
+                "server.worker_threads",
+                self.worker_threads != other.worker_threads,
+            ),
+            ("limits.plan_cache", self.plan_cache != other.plan_cache),
+        ]
+        .into_iter()
+        .filter_map(|(field, differs)| differs.then_some(field))
+        .collect()
     }
 }
 

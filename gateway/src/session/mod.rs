@@ -272,10 +272,23 @@ impl Session {
         tracing::debug!(connection = self.registration.handle.id, end = ?end, "session ends");
         let timeout = self.view.options.query_timeout.max(Duration::from_secs(1));
         let limits = limits_of(&self.registration.handle.kill, &self.view.options, timeout);
+        let in_transaction = self.state.transaction.is_active();
         rollback(&mut self.state.held, &limits).await;
         self.state.held.clear();
         let last = match end {
+            // Nobody else's word: the grace is over.
+            SessionEnd::Killed if self.stopping.is_cancelled() => Some(ErrPacket::new(
+                1105,
+                *b"HY000",
+                "SG1107: the gateway is shutting down and waits no longer; a statement that was running may or may not \
+                 have been executed, an open transaction is rolled back",
+            )),
             SessionEnd::Killed => Some(ErrPacket::new(1927, *b"70100", "Connection was killed")),
+            SessionEnd::Stopping if in_transaction => Some(ErrPacket::new(
+                1105,
+                *b"HY000",
+                "SG1107: the gateway is shutting down; the open transaction is rolled back",
+            )),
             SessionEnd::Stopping => Some(ErrPacket::new(
                 1105,
                 *b"HY000",

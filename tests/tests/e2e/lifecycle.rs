@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::{Conn, SslOpts};
-use shardgate_tests::client::Cli;
+use shardgate_tests::client::{Cli, python};
 use shardgate_tests::fixture::{KEYSPACE, SHA2_USER, TABLE_T};
 use shardgate_tests::mariadb::{APP_PASSWORD, APP_USER, options};
 use shardgate_tests::{Fixture, Gateway, Layout, answer, wait};
@@ -171,6 +171,51 @@ async fn sigterm_lets_a_transaction_end_and_takes_no_new_connection() {
             "4"
         );
     }
+}
+
+/// An idle client learns why it was cut off, in the one packet that drivers look for.
+#[tokio::test]
+async fn sigterm_tells_idle_clients_before_it_closes() {
+    let fixture = Fixture::scenario().await;
+    let short = "[server]\nshutdown_grace = \"300ms\"\n";
+    let gateway = Gateway::serve(&fixture.config().replace("[server]\n", short));
+    let pid = gateway.process().pid().to_string();
+    let args = [APP_USER, APP_PASSWORD, KEYSPACE, &pid];
+    let told = python::run("stopped_while_idle.py", gateway.addr(), &args).await;
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("1105 #HY000SG1107: "), "{told}");
+    assert!(lines[0].contains("nothing was executed"), "{told}");
+    assert!(lines[1].starts_with("1105 #HY000SG1107: "), "{told}");
+    assert!(lines[1].contains("rolled back"), "{told}");
+    assert_eq!(lines[2], "OperationalError", "{told}");
+    assert_eq!(gateway.process().ended(LIMIT).await, 0);
+}
+
+/// Accepting a file and doing as if nothing had been asked would be silence.
+#[tokio::test]
+async fn a_reload_says_what_only_a_restart_applies() {
+    let (fixture, gateway) = filled(Layout::Modulo(2)).await;
+    let (status, plain) = gateway.http("POST", "/api/reload").await;
+    assert_eq!(status, 200);
+    assert!(!plain.contains("restart"), "{plain}");
+    let moved = fixture
+        .config_with("[limits]\nplan_cache = 7\n")
+        .replace("mysql = \"127.0.0.1:0\"", "mysql = \"127.0.0.1:1\"");
+    std::fs::write(gateway.config_file(), moved).unwrap();
+    for _ in 0..2 {
+        let (status, body) = gateway.http("POST", "/api/reload").await;
+        assert_eq!(status, 200);
+        assert!(
+            body.contains("needs a restart to apply: listen.mysql, limits.plan_cache"),
+            "{body}"
+        );
+    }
+    let log = gateway.process().stderr();
+    assert!(
+        log.contains("applied by a restart only") && log.contains("listen.mysql"),
+        "{log}"
+    );
+    answer::ok(&mut gateway.conn(KEYSPACE).await, "SELECT 1").await;
 }
 
 #[tokio::test]
