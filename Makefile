@@ -10,8 +10,8 @@ CARGO ?= cargo
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: ## the gateway over four simulated shards, on 127.0.0.1:15306
-	$(CARGO) run --release --bin shardgate -- demo
+demo: ## the gateway over four simulated shards, on 127.0.0.1:15306; ARGS="--shards 2" for others
+	$(CARGO) run --release --bin shardgate -- demo $(ARGS)
 
 bench: ## the gateway beside HAProxy and no proxy at all; needs mariadb-server, and haproxy for its column
 	$(CARGO) build --release -p shardgate -p shardgate-bench

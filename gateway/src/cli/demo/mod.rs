@@ -22,10 +22,10 @@ use crate::server::Gateway;
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
-    /// Shards of the keyspace `commerce`.
+    /// Shards of the keyspace `commerce`, 1 to 256.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: u16,
-    /// Replicas of each shard.
+    /// Replicas of each shard, 0 to 8.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=8))]
     replicas: u16,
     /// Where clients connect; port 0 picks one.
@@ -82,7 +82,10 @@ async fn demo(args: &DemoArgs) -> ExitCode {
     } = match start(args).await {
         Ok(started) => started,
         Err(e) => {
-            complain(e);
+            complain(&e);
+            if let Some(hint) = hint(&e, args) {
+                complain(hint);
+            }
             return ExitCode::from(NOT_STARTED);
         }
     };
@@ -98,6 +101,23 @@ async fn demo(args: &DemoArgs) -> ExitCode {
     }
     cluster.shutdown().await;
     ExitCode::SUCCESS
+}
+
+/// What to do about an address that cannot be listened on.
+fn hint(error: &DemoError, args: &DemoArgs) -> Option<String> {
+    let DemoError::Start(crate::server::StartError::Bind { addr, .. }) = error else {
+        return None;
+    };
+    let flag = if *addr == args.mysql_addr {
+        "--mysql-addr"
+    } else {
+        "--admin-addr"
+    };
+    Some(format!(
+        "another demo may be running; {flag} {}:0 picks a free port (make demo ARGS=\"{flag} {}:0\")",
+        addr.ip(),
+        addr.ip()
+    ))
 }
 
 /// A demo that runs.
@@ -220,9 +240,9 @@ fn welcome(gateway: &Gateway, args: &DemoArgs, slow: &str) -> String {
          \x20 SELECT id, customer_id, total FROM orders ORDER BY id LIMIT 5;  -- merged while it streams\n\
          \x20 EXPLAIN FORMAT=SHARDGATE SELECT * FROM customers WHERE id IN (1, 2, 3);\n\
          \x20 SELECT * FROM lookup.products WHERE sku = 'SKU-0007';       -- the unsharded keyspace\n\n\
-         A fault worth trying (one tablet answers 2 s late; DELETE takes it back):\n\
+         A fault worth trying (one shard answers queries on orders 2 s late; DELETE takes it back):\n\
          \x20 curl -X PUT -H 'content-type: application/json' \\\n\
-         \x20      -d '{{\"kind\":\"latency\",\"ms\":2000}}' http://{admin}/sim/{slow}/faults\n\n\
+         \x20      -d '{{\"kind\":\"latency\",\"ms\":2000,\"statement\":\"orders\"}}' http://{admin}/sim/{slow}/faults\n\n\
          Counters: http://{admin}/debug/vars      Ctrl-C stops.",
         args.shards,
         mysql.ip(),
