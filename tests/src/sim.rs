@@ -28,7 +28,17 @@ impl TabletSim {
         std::fs::write(&init, statements).expect("the private directory is writable");
         let init = init.display().to_string();
         let args = ["--alias", alias, "--database", KEYSPACE, "--init", &init].map(str::to_owned);
-        let process = Supervised::start("tablet-sim", dir, &tools::tablet_sim(), &args);
+        Self::run(began, dir, &args)
+    }
+
+    /// Starts one that forwards to this server, with its faults over what passes.
+    pub fn proxy(to: SocketAddr) -> Self {
+        let args = ["--proxy-to".to_owned(), to.to_string()];
+        Self::run(Instant::now(), Supervised::directory(), &args)
+    }
+
+    fn run(began: Instant, dir: tempfile::TempDir, args: &[String]) -> Self {
+        let process = Supervised::start("tablet-sim", dir, &tools::tablet_sim(), args);
         loop {
             if let Some((mysql, admin)) = printed_addresses(&process.stdout()) {
                 return Self {

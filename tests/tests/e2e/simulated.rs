@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use shardgate_tests::answer::Refusal;
 use shardgate_tests::fixture::KEYSPACE;
-use shardgate_tests::{Gateway, TabletSim, answer, sim, wait};
+use shardgate_tests::{Gateway, MariaDb, TabletSim, answer, mariadb, sim, wait};
 
 const TIMEOUTS: &str = "[timeouts]\nmysql_server_query_timeout = \"1s\"\n\
     queryserver_config_query_timeout = \"700ms\"\ntablet_stall_timeout = \"500ms\"\nkill_grace = \"200ms\"\n";
@@ -184,4 +185,70 @@ async fn a_transaction_loses_its_shard_and_says_so_until_rollback() {
         "1"
     );
     simulated.only_the_faulty_shard_suffers(&mut conn).await;
+}
+
+/// The fault layer over a real server: what passes is the server's own, byte for byte, and what goes wrong is as told.
+#[tokio::test]
+async fn the_fault_layer_passes_a_real_servers_answers_and_fails_as_told() {
+    let server = MariaDb::shared(1);
+    let database = server.create_database("proxied").await;
+    database
+        .run(&[
+            "CREATE TABLE t (id INT PRIMARY KEY, b BLOB)",
+            "INSERT INTO t SELECT seq, REPEAT('x', seq) FROM seq_1_to_3000",
+        ])
+        .await;
+    let proxy = TabletSim::proxy(server.addr());
+    let open = |addr| {
+        let name = database.name.clone();
+        async move { mariadb::connect(addr, mariadb::APP_USER, Some(mariadb::APP_PASSWORD), Some(&name)).await }
+    };
+    let (mut through, mut direct) = (open(proxy.addr()).await, open(server.addr()).await);
+    for sql in [
+        "SELECT id, b, id / 7, NOW() > '2000-01-01' FROM t ORDER BY id",
+        "SHOW WARNINGS",
+        "SELECT CAST('x' AS INT)",
+        "INSERT IGNORE INTO t VALUES (1, NULL)",
+        "SELECT * FROM nowhere",
+    ] {
+        let (a, b) = (
+            answer::text(&mut through, sql).await,
+            answer::text(&mut direct, sql).await,
+        );
+        assert_eq!(format!("{a:?}"), format!("{b:?}"), "{sql}");
+        let (a, b) = (
+            answer::binary(&mut through, sql, ()).await,
+            answer::binary(&mut direct, sql, ()).await,
+        );
+        assert_eq!(format!("{a:?}"), format!("{b:?}"), "{sql}, prepared");
+    }
+    // KILL finds the connection by the server's own id.
+    let id = through.id();
+    let asleep = tokio::spawn(async move { (answer::text(&mut through, "SELECT SLEEP(30)").await, through) });
+    wait::until("the query to run", LIMIT, || async {
+        database
+            .running()
+            .await
+            .iter()
+            .any(|q| q.contains("SLEEP(30)"))
+            .then_some(())
+    })
+    .await;
+    answer::ok(&mut direct, &format!("KILL QUERY {id}")).await;
+    let (_, mut through) = asleep.await.unwrap();
+    // A write whose acknowledgement was lost has happened; a write to a read-only server has not.
+    proxy.fault(r#"{"kind":"read_only"}"#).await;
+    assert_eq!(
+        answer::text(&mut through, "DELETE FROM t")
+            .await
+            .unwrap_err()
+            .errno,
+        1290
+    );
+    proxy.fault(r#"{"kind":"lose_ok","statement":"delete"}"#).await;
+    assert!(through.query_drop("DELETE FROM t WHERE id > 10").await.is_err());
+    assert_eq!(
+        answer::ok(&mut direct, "SELECT COUNT(*) FROM t").await.single(),
+        "10"
+    );
 }
