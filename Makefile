@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 
-.PHONY: help demo bench test test-tools test-build fmt fmt-check lint doc deny clean-tools
+.PHONY: help demo bench bench-faults test test-tools test-build fmt fmt-check lint doc deny clean-tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,14 @@ demo: ## the gateway over four simulated shards, on 127.0.0.1:15306; ARGS="--sha
 bench: ## the gateway beside HAProxy and no proxy at all; needs mariadb-server, and haproxy for its column
 	$(CARGO) build --release -p shardgate -p shardgate-bench
 	target/release/shardgate-bench throughput
+
+bench-faults: ## one slow shard, one slow query, a retry storm: with and without protection; pages in target/bench
+	$(CARGO) build --release -p shardgate -p shardgate-bench
+	mkdir -p target/bench
+	failed=0; for scenario in slow-shard slow-query metastable; do \
+	  target/release/shardgate-bench $$scenario --html target/bench/$$scenario.html --json target/bench/$$scenario.json \
+	    || failed=1; \
+	done; exit $$failed
 
 test: test-tools test-build ## install what the tests need (as root), build, run every test
 	tests/run

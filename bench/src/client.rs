@@ -83,13 +83,32 @@ impl Client {
         self.conn.send(command::STMT_EXECUTE, &parts).await
     }
 
-    /// Reads an answer to its end.
+    /// Sends a statement and reads its answer, rows or none.
+    pub(crate) async fn ask(&mut self, sql: &str) -> Result<Read, WireError> {
+        self.send(sql).await?;
+        self.answer(Pace::Free).await
+    }
+
+    /// Reads an answer with rows to its end.
     pub(crate) async fn read(&mut self, pace: Pace) -> Result<Read, WireError> {
         match self.conn.read_head().await? {
-            Head::ResultSet { .. } => {}
-            Head::Err(e) => return Err(WireError::Server(Box::new(e))),
-            Head::Ok(_) | Head::LocalInfile(_) => return Err(WireError::State("rows were due")),
+            Head::ResultSet { .. } => self.rows(pace).await,
+            Head::Err(e) => Err(WireError::Server(Box::new(e))),
+            Head::Ok(_) | Head::LocalInfile(_) => Err(WireError::State("rows were due")),
         }
+    }
+
+    /// Reads an answer to its end, rows or none.
+    async fn answer(&mut self, pace: Pace) -> Result<Read, WireError> {
+        match self.conn.read_head().await? {
+            Head::ResultSet { .. } => self.rows(pace).await,
+            Head::Ok(_) => Ok(Read::default()),
+            Head::Err(e) => Err(WireError::Server(Box::new(e))),
+            Head::LocalInfile(_) => Err(WireError::State("a file was asked for")),
+        }
+    }
+
+    async fn rows(&mut self, pace: Pace) -> Result<Read, WireError> {
         self.conn.read_columns().await?;
         let began = Instant::now();
         let mut read = Read::default();

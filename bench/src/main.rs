@@ -6,6 +6,8 @@
 
 mod client;
 mod memory;
+mod report;
+mod scenario;
 mod stage;
 mod throughput;
 mod usage;
@@ -28,6 +30,12 @@ enum Bench {
     Throughput(throughput::Options),
     /// Memory that a large result adds to the gateway while its client reads slowly.
     Memory(memory::Options),
+    /// One shard of many takes 40 s for everything, then is well again.
+    SlowShard(scenario::SlowShard),
+    /// One kind of query turns from 5 ms into 2 s, in front of a pool of twenty connections.
+    SlowQuery(scenario::SlowQuery),
+    /// A trigger that is soon gone, and clients that hang up and try again.
+    Metastable(scenario::Metastable),
 }
 
 /// Why a run could not be done.
@@ -63,13 +71,35 @@ enum BenchError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(&'static str),
+    /// A scenario did not show what it is to show.
+    #[error("{scenario} broke its promises:\n  {broken}")]
+    Promises {
+        /// Which.
+        scenario: &'static str,
+        /// Each promise, and what was measured.
+        broken: String,
+    },
+}
+
+/// What the commands run on.
+fn runtime(command: &Bench) -> std::io::Result<tokio::runtime::Runtime> {
+    use tokio::runtime::Builder;
+    let mut builder = match command {
+        // One thread: a load that is spread over the processors takes them from what it measures.
+        Bench::Throughput(_) | Bench::Memory(_) => Builder::new_current_thread(),
+        // Simulated tablets live in this process and must answer while something here waits for a gateway to start.
+        Bench::SlowShard(_) | Bench::SlowQuery(_) | Bench::Metastable(_) => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(2);
+            builder
+        }
+    };
+    builder.enable_all().build()
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // One thread: a load that is spread over the processors takes them from what it measures.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime
+    let done = runtime(&cli.command)
         .map_err(|source| BenchError::Io {
             what: "starting".into(),
             source,
@@ -77,6 +107,9 @@ fn main() -> ExitCode {
         .and_then(|runtime| match cli.command {
             Bench::Throughput(options) => runtime.block_on(throughput::run(&options)),
             Bench::Memory(options) => runtime.block_on(memory::run(&options)),
+            Bench::SlowShard(it) => runtime.block_on(scenario::run(&it, &it.options)),
+            Bench::SlowQuery(it) => runtime.block_on(scenario::run(&it, &it.options)),
+            Bench::Metastable(it) => runtime.block_on(scenario::run(&it, &it.options)),
         });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -181,6 +181,12 @@ impl SimTablet {
         self.inner.tablet.connections()
     }
 
+    /// How long each statement that runs now has been running, longest first.
+    #[must_use]
+    pub fn running(&self) -> Vec<Duration> {
+        self.inner.tablet.running()
+    }
+
     /// Makes it refuse writes with 1290, or take them. Once this returns with `on` nothing is committed any more: a
     /// transaction that has written is answered 1290 at its COMMIT and rolled back. A restart forgets it.
     pub fn set_read_only(&self, on: bool) {

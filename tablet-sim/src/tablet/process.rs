@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::InterruptHandle;
 use tokio::sync::Notify;
@@ -182,6 +183,18 @@ impl Tablet {
                 }
             })
             .collect()
+    }
+
+    /// How long each statement that runs now has been running, longest first.
+    pub(crate) fn running(&self) -> Vec<Duration> {
+        let list = self.list();
+        let busy = list.values().filter_map(|p| {
+            let doing = p.doing();
+            doing.statement.as_ref().map(|_| doing.since.elapsed())
+        });
+        let mut times: Vec<Duration> = busy.collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        times
     }
 
     /// KILL.

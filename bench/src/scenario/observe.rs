@@ -1,0 +1,167 @@
+//! What the gateway says of itself while it is under load, and how late this program's own timers are.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// How often it is asked.
+const EVERY: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often the timers are tried.
+const TICK: Duration = Duration::from_millis(5);
+
+/// One look at the gateway.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Since the run began.
+    pub(crate) at: Duration,
+    /// Whether the gateway tells the states of its breakers.
+    pub(crate) states: bool,
+    /// Breakers of shards and tablets that are open, half open; those of single kinds of query that are not closed.
+    pub(crate) open: f64,
+    pub(crate) half_open: f64,
+    pub(crate) queries_cut: f64,
+    /// Tablet connections that are lent, and requests that wait for one.
+    pub(crate) busy: f64,
+    pub(crate) waiting: f64,
+    /// Requests in reparent buffers.
+    pub(crate) buffered: f64,
+}
+
+/// All looks of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    pub(crate) samples: Vec<Sample>,
+    /// How late a timer was, at worst.
+    pub(crate) timer_lag: Duration,
+}
+
+/// Asks until dropped.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    seen: Arc<Mutex<Observed>>,
+    tasks: [tokio::task::JoinHandle<()>; 2],
+}
+
+impl Observer {
+    pub(crate) fn start(admin: SocketAddr, began: Instant) -> Self {
+        let seen = Arc::<Mutex<Observed>>::default();
+        let samples = {
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                let mut ticks = tokio::time::interval(EVERY);
+                loop {
+                    ticks.tick().await;
+                    if let Some(sample) = look(admin, began).await {
+                        seen.lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .samples
+                            .push(sample);
+                    }
+                }
+            })
+        };
+        let lag = {
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                loop {
+                    let due = Instant::now() + TICK;
+                    tokio::time::sleep_until(due).await;
+                    let late = due.elapsed();
+                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.timer_lag = seen.timer_lag.max(late);
+                }
+            })
+        };
+        Self {
+            seen,
+            tasks: [samples, lag],
+        }
+    }
+
+    /// Ends, with all that was seen.
+    pub(crate) fn finish(self) -> Observed {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// Looks once; `None` if the gateway does not answer.
+pub(crate) async fn look(admin: SocketAddr, began: Instant) -> Option<Sample> {
+    let at = began.elapsed();
+    let text = get(admin, "/metrics").await?;
+    Some(Sample { at, ..read(&text) })
+}
+
+/// How often breakers of shards and replicas have opened, ever.
+pub(crate) async fn trips(admin: SocketAddr) -> Option<u64> {
+    let vars: serde_json::Value = serde_json::from_str(&get(admin, "/debug/vars").await?).ok()?;
+    let counts = vars.get("Breakers")?.as_object()?.iter();
+    let trips = counts.filter(|(name, _)| !name.starts_with("kind.") && name.contains(".trips."));
+    Some(trips.filter_map(|(_, n)| n.as_u64()).sum())
+}
+
+/// Reads the lines of Prometheus's text format that matter here.
+fn read(text: &str) -> Sample {
+    let mut out = Sample::default();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let Some((series, value)) = line.rsplit_once(' ') else {
+            continue;
+        };
+        let name = series.split('{').next().unwrap_or(series);
+        let Ok(value) = value.parse::<f64>() else { continue };
+        match name {
+            "shard_breaker_state" | "replica_breaker_state" => {
+                out.states = true;
+                // 0 closed, 1 open, 2 half open.
+                out.open += f64::from(u8::from(value > 0.5 && value < 1.5));
+                out.half_open += f64::from(u8::from(value > 1.5));
+            }
+            "query_breaker_state" => out.queries_cut += f64::from(u8::from(value > 0.5)),
+            "pool_in_use" => out.busy += value,
+            "pool_waiting" => out.waiting += value,
+            "buffer_requests_in_flight" => out.buffered += value,
+            _ => {}
+        }
+    }
+    out
+}
+
+/// One HTTP request; the body if it was answered with 200.
+pub(crate) async fn get(admin: SocketAddr, path: &str) -> Option<String> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(admin).await.ok()?;
+        let head = format!("GET {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        (head.split_whitespace().nth(1) == Some("200")).then(|| body.to_owned())
+    };
+    tokio::time::timeout(PATIENCE, exchange).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_counted_over_all_breakers() {
+        let text = "# HELP shard_breaker_state x\nshard_breaker_state{shard=\"s/0\"} 0\n\
+                    shard_breaker_state{shard=\"s/1\"} 1\nreplica_breaker_state{replica=\"a b\"} 2\npool_in_use{tablet=\"a\"} 3\n\
+                    pool_in_use{tablet=\"b\"} 4\nnonsense\n";
+        let seen = read(text);
+        assert_eq!((seen.open, seen.half_open, seen.busy), (1.0, 1.0, 7.0));
+    }
+}
