@@ -44,6 +44,7 @@ impl Scenario for Metastable {
     fn phases(&self, quick: bool) -> Phases {
         let seconds = Duration::from_secs;
         Phases {
+            warm_up: seconds(1),
             before: seconds(if quick { 3 } else { 6 }),
             fault: seconds(if quick { 4 } else { 8 }),
             after: seconds(if quick { 12 } else { 15 }),

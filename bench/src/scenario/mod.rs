@@ -64,19 +64,18 @@ pub(crate) struct Options {
 /// How long each part of a run lasts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Phases {
+    /// Connections are opened and plans made before anything counts.
+    pub(crate) warm_up: Duration,
     pub(crate) before: Duration,
     pub(crate) fault: Duration,
     pub(crate) after: Duration,
 }
 
 impl Phases {
-    /// Connections are opened and plans made before anything counts.
-    const WARM_UP: Duration = Duration::from_secs(1);
-
     pub(crate) fn before(&self) -> Window {
         Window {
-            from: Self::WARM_UP,
-            to: Self::WARM_UP + self.before,
+            from: self.warm_up,
+            to: self.warm_up + self.before,
         }
     }
 

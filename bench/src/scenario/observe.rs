@@ -1,5 +1,6 @@
 //! What the gateway says of itself while it is under load, and how late this program's own timers are.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -104,12 +105,19 @@ pub(crate) async fn look(admin: SocketAddr, began: Instant) -> Option<Sample> {
     Some(Sample { at, ..read(&text) })
 }
 
-/// How often breakers of shards and replicas have opened, ever.
-pub(crate) async fn trips(admin: SocketAddr) -> Option<u64> {
+/// How often breakers of shards and replicas have opened, ever, by reason.
+pub(crate) async fn trips(admin: SocketAddr) -> Option<BTreeMap<String, u64>> {
     let vars: serde_json::Value = serde_json::from_str(&get(admin, "/debug/vars").await?).ok()?;
-    let counts = vars.get("Breakers")?.as_object()?.iter();
-    let trips = counts.filter(|(name, _)| !name.starts_with("kind.") && name.contains(".trips."));
-    Some(trips.filter_map(|(_, n)| n.as_u64()).sum())
+    let mut out = BTreeMap::new();
+    for (name, count) in vars.get("Breakers")?.as_object()? {
+        let Some((subject, reason)) = name.split_once(".trips.") else {
+            continue;
+        };
+        if !subject.starts_with("kind.") {
+            *out.entry(reason.to_owned()).or_default() += count.as_u64().unwrap_or(0);
+        }
+    }
+    Some(out)
 }
 
 /// Reads the lines of Prometheus's text format that matter here.

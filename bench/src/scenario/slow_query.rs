@@ -50,6 +50,7 @@ impl Scenario for SlowQuery {
     fn phases(&self, quick: bool) -> Phases {
         let seconds = Duration::from_secs;
         Phases {
+            warm_up: seconds(1),
             before: seconds(if quick { 4 } else { 8 }),
             fault: seconds(if quick { 6 } else { 12 }),
             after: seconds(12),

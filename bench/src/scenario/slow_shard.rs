@@ -81,6 +81,8 @@ impl Scenario for SlowShard {
     fn phases(&self, quick: bool) -> Phases {
         let seconds = Duration::from_secs;
         Phases {
+            // Each shard has connections of its own to open.
+            warm_up: seconds(1) + Duration::from_millis(40) * u32::from(self.shards),
             before: seconds(if quick { 4 } else { 8 }),
             fault: seconds(if quick { 6 } else { 12 }),
             after: seconds(12),
@@ -138,14 +140,14 @@ impl Scenario for SlowShard {
             let during = async {
                 until_well(gateway.addr(), &asked, Duration::from_secs(90)).await?;
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                let before = trips(gateway.admin()).await.unwrap_or(0);
+                let before = trips(gateway.admin()).await.unwrap_or_default();
                 let victim = arena.shard(VICTIM)?;
                 if name == "a black hole" {
                     arena.faults(victim, &[FaultSpec::new(FaultKind::BlackHole)])?;
                 } else {
                     victim.primary().kill().await;
                 }
-                let opened = until_tripped(gateway.admin(), before, Duration::from_secs(10)).await;
+                let opened = until_tripped(gateway.admin(), &before, Duration::from_secs(10)).await;
                 let costs = match opened {
                     Some(_) => cost(gateway.addr(), &asked).await?,
                     None => None,
@@ -159,8 +161,11 @@ impl Scenario for SlowShard {
             let (opened, costs) = beside(gateway.addr(), vec![kind.clone()], 100.0, during).await?;
             out.push(Promise::new(
                 format!("at 100 requests/s the breaker opens within {bar} ms of {name}"),
-                opened.map_or_else(|| "never".into(), |t| format!("{} ms", t.as_millis())),
-                opened.is_some_and(|t| t <= Duration::from_millis(bar)),
+                opened.as_ref().map_or_else(
+                    || "never".into(),
+                    |(took, reason)| format!("{} ms, for {reason}", took.as_millis()),
+                ),
+                opened.is_some_and(|(took, _)| took <= Duration::from_millis(bar)),
             ));
             out.push(Promise::new(
                 format!("with it open for {name}, a refusal costs at most 1 ms more than an answer of the gateway's own"),

@@ -1,5 +1,6 @@
 //! Measurements too fine for a run's slices: how soon a breaker opens, and what a refusal costs its caller.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,14 +51,23 @@ pub(crate) async fn beside<T>(
     }
 }
 
-/// Waits until a breaker has opened more often than `before`; how long that took. `None` if none did.
-pub(crate) async fn until_tripped(admin: SocketAddr, before: u64, limit: Duration) -> Option<Duration> {
+/// Waits until a breaker has opened more often than `before`; how long that took, and for which reason. `None` if none
+/// did.
+pub(crate) async fn until_tripped(
+    admin: SocketAddr,
+    before: &BTreeMap<String, u64>,
+    limit: Duration,
+) -> Option<(Duration, String)> {
     let began = Instant::now();
     while began.elapsed() < limit {
         let asked = began.elapsed();
-        if trips(admin).await? > before {
+        let now = trips(admin).await?;
+        let more = now
+            .into_iter()
+            .find(|(reason, n)| before.get(reason).copied().unwrap_or(0) < *n);
+        if let Some((reason, _)) = more {
             // It was so when the gateway was asked, not when its answer had been read.
-            return Some(asked);
+            return Some((asked, reason));
         }
         tokio::time::sleep(EVERY).await;
     }
