@@ -14,89 +14,15 @@
 //! | DATE, DATETIME, TIMESTAMP | TEXT in the server's own form, fraction padded to the type's digits |
 //! | TIME | INTEGER microseconds |
 
+mod column;
+mod integer;
+
 use std::sync::Arc;
 
+pub(crate) use column::{ColumnMeta, flag};
+pub(crate) use integer::IntSize;
+
 use super::collate::Collation;
-
-/// An integer's width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum IntSize {
-    Tiny,
-    Small,
-    Medium,
-    Int,
-    Big,
-}
-
-impl IntSize {
-    const fn bits(self) -> u32 {
-        match self {
-            Self::Tiny => 8,
-            Self::Small => 16,
-            Self::Medium => 24,
-            Self::Int => 32,
-            Self::Big => 64,
-        }
-    }
-
-    /// Lowest and highest value.
-    pub(crate) const fn range(self, unsigned: bool) -> (i128, i128) {
-        let bits = self.bits();
-        if unsigned {
-            (0, (1 << bits) - 1)
-        } else {
-            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tiny => "tinyint",
-            Self::Small => "smallint",
-            Self::Medium => "mediumint",
-            Self::Int => "int",
-            Self::Big => "bigint",
-        }
-    }
-
-    /// The most characters a value takes.
-    pub(crate) const fn width(self, unsigned: bool) -> u32 {
-        match (self, unsigned) {
-            (Self::Tiny, false) => 4,
-            (Self::Tiny, true) => 3,
-            (Self::Small, false) => 6,
-            (Self::Small, true) => 5,
-            (Self::Medium, false) => 9,
-            (Self::Medium, true) => 8,
-            (Self::Int, false) => 11,
-            (Self::Int, true) => 10,
-            (Self::Big, _) => 20,
-        }
-    }
-
-    /// Decimal digits that hold every value.
-    pub(crate) const fn digits(self, unsigned: bool) -> u8 {
-        match (self, unsigned) {
-            (Self::Tiny, _) => 3,
-            (Self::Small, _) => 5,
-            (Self::Medium, false) => 7,
-            (Self::Medium, true) => 8,
-            (Self::Int, _) => 10,
-            (Self::Big, false) => 19,
-            (Self::Big, true) => 20,
-        }
-    }
-
-    const fn code(self) -> u8 {
-        match self {
-            Self::Tiny => 1,
-            Self::Small => 2,
-            Self::Medium => 9,
-            Self::Int => 3,
-            Self::Big => 8,
-        }
-    }
-}
 
 /// Which of the text types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,25 +94,6 @@ pub(crate) enum Class {
     Date,
     DateTime,
     Time,
-}
-
-/// Column flags of the protocol.
-pub(crate) mod flag {
-    pub(crate) const NOT_NULL: u16 = 1;
-    pub(crate) const PRI_KEY: u16 = 2;
-    pub(crate) const UNIQUE_KEY: u16 = 4;
-    pub(crate) const MULTIPLE_KEY: u16 = 8;
-    pub(crate) const BLOB: u16 = 16;
-    pub(crate) const UNSIGNED: u16 = 32;
-    pub(crate) const ZEROFILL: u16 = 64;
-    pub(crate) const BINARY: u16 = 128;
-    pub(crate) const ENUM: u16 = 256;
-    pub(crate) const AUTO_INCREMENT: u16 = 512;
-    pub(crate) const TIMESTAMP: u16 = 1024;
-    pub(crate) const NO_DEFAULT_VALUE: u16 = 4096;
-    pub(crate) const ON_UPDATE_NOW: u16 = 8192;
-    pub(crate) const PART_KEY: u16 = 16384;
-    pub(crate) const NUM: u16 = 32768;
 }
 
 /// Decimals field of a value whose digits vary.
@@ -523,32 +430,4 @@ impl Ty {
 
 const fn fsp_chars(fsp: u8) -> u32 {
     if fsp == 0 { 0 } else { fsp as u32 + 1 }
-}
-
-/// A result column as the client is told about it.
-#[derive(Clone, Debug)]
-pub(crate) struct ColumnMeta {
-    pub(crate) schema: String,
-    pub(crate) table: String,
-    pub(crate) org_table: String,
-    pub(crate) name: String,
-    pub(crate) org_name: String,
-    pub(crate) ty: Ty,
-    pub(crate) flags: u16,
-}
-
-impl ColumnMeta {
-    /// A column of no table.
-    pub(crate) fn computed(name: impl Into<String>, ty: Ty, nullable: bool) -> Self {
-        let flags = ty.flags() | if nullable { 0 } else { flag::NOT_NULL };
-        Self {
-            schema: String::new(),
-            table: String::new(),
-            org_table: String::new(),
-            name: name.into(),
-            org_name: String::new(),
-            ty,
-            flags,
-        }
-    }
 }

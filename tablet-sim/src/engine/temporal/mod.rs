@@ -2,7 +2,14 @@
 //!
 //! All times are UTC: the simulated server's time zone is `+00:00`.
 
+mod calendar;
+mod clock;
+
 use std::fmt::Write as _;
+
+pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month, is_leap};
+pub(crate) use clock::{MAX_TIME, parse_time, round_micros, time_text};
+use clock::{fraction, number, push_fraction};
 
 /// A point of the calendar. The zero date is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,46 +49,6 @@ const DAYS: [&str; 7] = [
 
 pub(crate) const MICROS: i64 = 1_000_000;
 const DAY_MICROS: i64 = 86_400 * MICROS;
-/// The longest TIME, 838:59:59.
-pub(crate) const MAX_TIME: i64 = (838 * 3600 + 59 * 60 + 59) * MICROS;
-
-pub(crate) const fn is_leap(year: i32) -> bool {
-    (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
-}
-
-pub(crate) const fn days_in_month(year: i32, month: u32) -> u32 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01 (Howard Hinnant's `days_from_civil`).
-pub(crate) fn days_from_civil(year: i32, month: u32, day: u32) -> i64 {
-    let y = i64::from(year) - i64::from(month <= 2);
-    let era = y.div_euclid(400);
-    let yoe = y - era * 400;
-    let mp = (i64::from(month) + 9) % 12;
-    let doy = (153 * mp + 2) / 5 + i64::from(day) - 1;
-    let doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-    era * 146_097 + doe - 719_468
-}
-
-/// The inverse of [`days_from_civil`].
-pub(crate) fn civil_from_days(days: i64) -> (i32, u32, u32) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z - era * 146_097;
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    (year as i32, month as u32, day as u32)
-}
 
 impl DateTime {
     fn valid(self) -> Option<Self> {
@@ -363,97 +330,6 @@ pub(crate) fn month_name(month: u32) -> Option<&'static str> {
 
 pub(crate) fn day_name(weekday: u32) -> Option<&'static str> {
     DAYS.get(weekday as usize).copied()
-}
-
-/// Up to `most` digits, all of them.
-fn number(text: &str, most: usize) -> Option<u32> {
-    if text.is_empty() || text.len() > most || !text.bytes().all(|c| c.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
-}
-
-/// Splits off `.ffffff`; digits past the sixth round.
-fn fraction(text: &str) -> Option<(&str, u32)> {
-    let Some((head, digits)) = text.split_once('.') else {
-        return Some((text, 0));
-    };
-    if !digits.bytes().all(|c| c.is_ascii_digit()) {
-        return None;
-    }
-    let mut micro = 0;
-    for i in 0..6 {
-        micro = micro * 10 + u32::from(digits.as_bytes().get(i).map_or(0, |d| d - b'0'));
-    }
-    if digits.as_bytes().get(6).is_some_and(|d| *d >= b'5') && micro < 999_999 {
-        micro += 1;
-    }
-    Some((head, micro))
-}
-
-fn push_fraction(out: &mut String, micro: u32, fsp: u8) {
-    if fsp > 0 {
-        let digits = format!("{micro:06}");
-        out.push('.');
-        out.push_str(&digits[..usize::from(fsp.min(6))]);
-    }
-}
-
-/// Microseconds rounded to this many digits of a second.
-pub(crate) fn round_micros(micros: i64, fsp: u8) -> i64 {
-    let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
-    (micros + unit / 2).div_euclid(unit) * unit
-}
-
-/// Reads a TIME: `10:20:30`, `-838:59:59.5`, `1 10:00`, `102030`.
-pub(crate) fn parse_time(text: &str) -> Option<i64> {
-    let text = text.trim();
-    if text.contains('-') && !text.starts_with('-') {
-        return DateTime::parse(text).map(|d| d.time_micros());
-    }
-    let (negative, body) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let (days, body) = match body.split_once(' ') {
-        Some((days, rest)) => (number(days, 2)?, rest),
-        None => (0, body),
-    };
-    let (clock, micro) = fraction(body)?;
-    let (hour, minute, second) = if clock.contains(':') {
-        let mut parts = clock.split(':');
-        let hour = number(parts.next()?, 3)?;
-        let minute = number(parts.next()?, 2)?;
-        let second = parts.next().map_or(Some(0), |p| number(p, 2))?;
-        if parts.next().is_some() {
-            return None;
-        }
-        (hour, minute, second)
-    } else {
-        let n = number(clock, 7)?;
-        (n / 10_000, n / 100 % 100, n % 100)
-    };
-    if minute > 59 || second > 59 {
-        return None;
-    }
-    let seconds = i64::from(days) * 86_400 + i64::from(hour) * 3600 + i64::from(minute * 60 + second);
-    let micros = seconds * MICROS + i64::from(micro);
-    (micros <= MAX_TIME).then_some(if negative { -micros } else { micros })
-}
-
-/// A TIME as text, with exactly this many digits of a second.
-pub(crate) fn time_text(micros: i64, fsp: u8) -> String {
-    let sign = if micros < 0 { "-" } else { "" };
-    let all = micros.unsigned_abs();
-    let seconds = all / MICROS as u64;
-    let mut out = format!(
-        "{sign}{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
-    push_fraction(&mut out, (all % MICROS as u64) as u32, fsp);
-    out
 }
 
 #[cfg(test)]
