@@ -36,6 +36,8 @@ enum Bench {
     SlowQuery(scenario::SlowQuery),
     /// A trigger that is soon gone, and clients that hang up and try again.
     Metastable(scenario::Metastable),
+    /// Some shards change their primary under reads and writes; every write is looked for afterwards.
+    Reparent(scenario::Reparented),
 }
 
 /// Why a run could not be done.
@@ -88,7 +90,7 @@ fn runtime(command: &Bench) -> std::io::Result<tokio::runtime::Runtime> {
         // One thread: a load that is spread over the processors takes them from what it measures.
         Bench::Throughput(_) | Bench::Memory(_) => Builder::new_current_thread(),
         // Simulated tablets live in this process and must answer while something here waits for a gateway to start.
-        Bench::SlowShard(_) | Bench::SlowQuery(_) | Bench::Metastable(_) => {
+        Bench::SlowShard(_) | Bench::SlowQuery(_) | Bench::Metastable(_) | Bench::Reparent(_) => {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(2);
             builder
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
             Bench::SlowShard(it) => runtime.block_on(scenario::run(&it, &it.options)),
             Bench::SlowQuery(it) => runtime.block_on(scenario::run(&it, &it.options)),
             Bench::Metastable(it) => runtime.block_on(scenario::run(&it, &it.options)),
+            Bench::Reparent(it) => runtime.block_on(scenario::run(&it, &it.options)),
         });
     match done {
         Ok(()) => ExitCode::SUCCESS,

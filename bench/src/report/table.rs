@@ -28,7 +28,7 @@ fn render(report: &Report) -> String {
     );
     let _ = writeln!(
         text,
-        "\n{:<15}{:<14}{:<9}{:>7}{:>8}{:>9}{:>9}{:>10}{:>11}  failed",
+        "\n{:<15}{:<22}{:<8}{:>7}{:>8}{:>9}{:>9}{:>10}{:>11}  failed",
         "", "", "", "sent", "good", "p50 ms", "p99 ms", "error p50", "longest ms"
     );
     for run in &report.runs {
@@ -42,7 +42,7 @@ fn render(report: &Report) -> String {
                 let name = if n == 0 { name } else { "" };
                 let _ = writeln!(
                     text,
-                    "{variant:<15}{name:<14}{phase:<9}{}",
+                    "{variant:<15}{name:<22}{phase:<8}{}",
                     line(&run.record.over(kind, window))
                 );
             }

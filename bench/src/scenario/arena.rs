@@ -171,6 +171,7 @@ fn rows(shard: usize, shards: usize) -> String {
     let rows: Vec<String> = (0..ROWS).map(row).collect();
     format!(
         "CREATE TABLE {KEYSPACE}.t (id BIGINT PRIMARY KEY, k INT NOT NULL, v INT NOT NULL, KEY (k));\
+         CREATE TABLE {KEYSPACE}.w (id BIGINT NOT NULL, token BIGINT NOT NULL, KEY (id));\
          INSERT INTO {KEYSPACE}.t VALUES {}",
         rows.join(", ")
     )

@@ -57,6 +57,22 @@ pub(crate) struct Kind {
     pub(crate) share: f64,
     /// A statement, by chance.
     pub(crate) sql: Arc<dyn Fn(&mut Chance) -> String + Send + Sync>,
+    /// Where its statements are kept by their last numbers, if they are to be looked for afterwards.
+    pub(crate) journal: Option<Arc<Mutex<Journal>>>,
+}
+
+/// Writes, by the last number in their texts, which is each one's own.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub(crate) sent: Vec<String>,
+    pub(crate) acknowledged: Vec<String>,
+}
+
+/// The last number of a statement.
+fn token(sql: &str) -> String {
+    let digits = sql.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let from = digits.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |n| n + 1);
+    digits.get(from..).unwrap_or("").to_owned()
 }
 
 impl std::fmt::Debug for Kind {
@@ -154,6 +170,19 @@ pub(crate) async fn run(plan: Plan, record: Arc<Mutex<Record>>, last: Instant) {
 
 async fn request(shared: Arc<Shared>, kind: usize, sql: String, intended: Instant) {
     let manners = shared.plan.manners;
+    let journal = shared.plan.kinds.get(kind).and_then(|k| k.journal.clone());
+    let note = |acknowledged: bool| {
+        if let Some(journal) = &journal {
+            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+            let list = if acknowledged {
+                &mut journal.acknowledged
+            } else {
+                &mut journal.sent
+            };
+            list.push(token(&sql));
+        }
+    };
+    note(false);
     let mut waited = Duration::ZERO;
     let mut tries = 0;
     let outcome = loop {
@@ -166,6 +195,9 @@ async fn request(shared: Arc<Shared>, kind: usize, sql: String, intended: Instan
         tries += 1;
         tokio::time::sleep(manners.backoff).await;
     };
+    if outcome == Outcome::Answered {
+        note(true);
+    }
     let done = Done {
         kind,
         intended,
@@ -262,8 +294,11 @@ pub(crate) async fn capacity(plan: &Plan, length: Duration) -> Result<f64, Bench
                 let Some(kind) = plan.kinds.get(kind) else {
                     continue;
                 };
-                client.ask(&(kind.sql)(&mut chance)).await?;
-                answers += 1;
+                // Writes would have to be kept in the journal.
+                if kind.journal.is_none() {
+                    client.ask(&(kind.sql)(&mut chance)).await?;
+                    answers += 1;
+                }
             }
             Ok::<_, WireError>(answers)
         }

@@ -61,11 +61,13 @@ impl Scenario for Metastable {
                     let columns = columns[chance.below(columns.len() as u64) as usize];
                     format!("SELECT {columns} FROM t WHERE id = {}", chance.below(ROWS))
                 }),
+                journal: None,
             },
             Kind {
                 name: "rows by kind",
                 share: 0.3,
                 sql: Arc::new(|chance| format!("SELECT id, v FROM t WHERE k = {}", chance.below(KINDS))),
+                journal: None,
             },
         ]
     }

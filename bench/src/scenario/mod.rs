@@ -10,6 +10,7 @@ pub(crate) mod load;
 mod metastable;
 pub(crate) mod observe;
 pub(crate) mod record;
+mod reparent;
 mod slow_query;
 mod slow_shard;
 pub(crate) mod stopwatch;
@@ -24,6 +25,7 @@ use shardgate_tests::Gateway;
 use tokio::time::Instant;
 
 pub(crate) use metastable::Metastable;
+pub(crate) use reparent::Reparented;
 pub(crate) use slow_query::SlowQuery;
 pub(crate) use slow_shard::SlowShard;
 
@@ -134,6 +136,10 @@ pub(crate) trait Scenario: Sync {
     /// What happens, in a sentence.
     fn story(&self) -> String;
     fn shards(&self) -> usize;
+    /// Replicas of each.
+    fn replicas(&self) -> usize {
+        0
+    }
     /// How long a healthy tablet takes for a statement.
     fn service(&self) -> Duration;
     fn phases(&self, quick: bool) -> Phases;
@@ -170,7 +176,7 @@ pub(crate) async fn run(scenario: &impl Scenario, options: &Options) -> Result<(
     let phases = scenario.phases(options.quick);
     let bar = progress(millis(phases.after().to) * variants.len() as u64);
     bar.set_message("starting the shards");
-    let arena = Arena::build(scenario.shards(), 0, scenario.service()).await?;
+    let arena = Arena::build(scenario.shards(), scenario.replicas(), scenario.service()).await?;
     let mut show = Show {
         scenario,
         arena,
@@ -244,7 +250,13 @@ impl<S: Scenario> Show<'_, S> {
 
     async fn half_capacity(&self, binary: &Path) -> Result<f64, BenchError> {
         self.bar.set_message("measuring the capacity");
-        let gateway = self.arena.gateway(binary, Variant::Timeouts);
+        let variant = self
+            .scenario
+            .variants()
+            .into_iter()
+            .nth(1)
+            .unwrap_or(Variant::All);
+        let gateway = self.arena.gateway(binary, variant);
         let plan = self.plan(&gateway);
         // The first answers pay for connections and plans.
         load::capacity(&plan, Duration::from_millis(500)).await?;

@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use super::record::Window;
+
 /// How often it is asked.
 const EVERY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -39,6 +41,30 @@ pub(crate) struct Observed {
     pub(crate) samples: Vec<Sample>,
     /// How late a timer was, at worst.
     pub(crate) timer_lag: Duration,
+    /// How late each was, and when.
+    lags: Vec<(Duration, Duration)>,
+}
+
+impl Observed {
+    /// The median over pieces of two seconds of the 99th percentiles of how late timers were.
+    pub(crate) fn steady_lag(&self, window: Window) -> Duration {
+        let within: Vec<_> = self
+            .lags
+            .iter()
+            .filter(|(at, _)| (window.from..window.to).contains(at))
+            .collect();
+        let piece = |at: Duration| at.as_secs() / 2;
+        let mut pieces: Vec<Duration> = within
+            .chunk_by(|(a, _), (b, _)| piece(*a) == piece(*b))
+            .map(|chunk| {
+                let mut late: Vec<Duration> = chunk.iter().map(|(_, late)| *late).collect();
+                late.sort_unstable();
+                late.get(late.len() * 99 / 100).copied().unwrap_or_default()
+            })
+            .collect();
+        pieces.sort_unstable();
+        pieces.get(pieces.len() / 2).copied().unwrap_or_default()
+    }
 }
 
 /// Asks until dropped.
@@ -75,6 +101,7 @@ impl Observer {
                     let late = due.elapsed();
                     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                     seen.timer_lag = seen.timer_lag.max(late);
+                    seen.lags.push((began.elapsed(), late));
                 }
             })
         };
@@ -98,11 +125,39 @@ impl Drop for Observer {
     }
 }
 
+#[allow(clippy::cast_precision_loss)] // counts far below 2^52
 /// Looks once; `None` if the gateway does not answer.
 pub(crate) async fn look(admin: SocketAddr, began: Instant) -> Option<Sample> {
     let at = began.elapsed();
     let text = get(admin, "/metrics").await?;
-    Some(Sample { at, ..read(&text) })
+    let held = buffer_counts(admin).await.unwrap_or_default();
+    Some(Sample {
+        at,
+        buffered: held.buffered.saturating_sub(held.drained + held.evicted) as f64,
+        ..read(&text)
+    })
+}
+
+/// Requests that reparent buffers have taken in, and let go either way, ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BufferCounts {
+    pub(crate) buffered: u64,
+    pub(crate) drained: u64,
+    pub(crate) evicted: u64,
+}
+
+/// What the gateway says of its reparent buffers; `None` if it says nothing.
+pub(crate) async fn buffer_counts(admin: SocketAddr) -> Option<BufferCounts> {
+    let vars: serde_json::Value = serde_json::from_str(&get(admin, "/debug/vars").await?).ok()?;
+    let sum = |name: &str| {
+        let counts = vars.get(name)?.as_object()?;
+        Some(counts.values().filter_map(serde_json::Value::as_u64).sum())
+    };
+    Some(BufferCounts {
+        buffered: sum("BufferRequestsBuffered")?,
+        drained: sum("BufferRequestsDrained")?,
+        evicted: sum("BufferRequestsEvicted")?,
+    })
 }
 
 /// How often breakers of shards and replicas have opened, ever, by reason.
@@ -139,7 +194,6 @@ fn read(text: &str) -> Sample {
             "query_breaker_state" => out.queries_cut += f64::from(u8::from(value > 0.5)),
             "pool_in_use" => out.busy += value,
             "pool_waiting" => out.waiting += value,
-            "buffer_requests_in_flight" => out.buffered += value,
             _ => {}
         }
     }

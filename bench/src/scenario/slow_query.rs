@@ -25,6 +25,7 @@ fn kind(name: &'static str, share: f64, text: &'static str, below: u64) -> Kind 
         name,
         share,
         sql: Arc::new(move |chance| text.replace('?', &chance.below(below).to_string())),
+        journal: None,
     }
 }
 

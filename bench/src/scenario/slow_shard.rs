@@ -53,6 +53,7 @@ impl SlowShard {
             name: "slow shard",
             share: 0.3,
             sql: targeted(u64::from(self.shards), |_| VICTIM as u64),
+            journal: None,
         }
     }
 }
@@ -100,6 +101,7 @@ impl Scenario for SlowShard {
                 name: "other shards",
                 share: 0.6,
                 sql: targeted(shards, others),
+                journal: None,
             },
             self.victims(),
             Kind {
@@ -107,6 +109,7 @@ impl Scenario for SlowShard {
                 // A scatter costs as many requests as there are shards.
                 share: 0.1 * (10.0 / f64::from(self.shards)).min(1.0),
                 sql: Arc::new(|chance| format!("SELECT id, v FROM t WHERE k = {}", chance.below(KINDS))),
+                journal: None,
             },
         ]
     }

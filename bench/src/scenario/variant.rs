@@ -15,6 +15,8 @@ pub(crate) enum Variant {
     Breaker,
     /// All there is.
     All,
+    /// Everything at its default: limits on time longer than any reparent.
+    Defaults,
 }
 
 impl Variant {
@@ -30,6 +32,13 @@ impl Variant {
 
     /// The sections of the gateway's file that differ.
     pub(crate) fn sections(self) -> String {
+        match self {
+            Self::None | Self::Timeouts | Self::Breaker | Self::All => self.protections(),
+            Self::Defaults => String::new(),
+        }
+    }
+
+    fn protections(self) -> String {
         let timeouts = if self.has_timeouts() {
             "mysql_server_query_timeout = \"1s\"\nqueryserver_config_query_timeout = \"800ms\"\n\
              tablet_stall_timeout = \"1s\"\nkill_grace = \"200ms\"\n"
@@ -39,7 +48,7 @@ impl Variant {
         };
         let waiters = match self {
             Self::None => 100_000,
-            Self::Timeouts | Self::Breaker | Self::All => 10,
+            _ => 10,
         };
         let guard = if self.has_breaker() {
             "breakers = true\n"
@@ -57,6 +66,7 @@ impl fmt::Display for Variant {
             Self::Timeouts => "timeouts only",
             Self::Breaker => "breaker only",
             Self::All => "all",
+            Self::Defaults => "defaults",
         })
     }
 }
