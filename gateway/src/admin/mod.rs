@@ -1,22 +1,24 @@
 //! The HTTP side: health, counters, reload. It only reads what the inner rooms publish and calls what they offer.
 
+mod exposition;
 mod vars;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use crate::base::metrics::Metrics;
+use crate::base::metrics::Family;
 
 /// What the HTTP side is given: counters to show and calls to make.
 pub trait Control: Send + Sync + 'static {
-    /// The counters.
-    fn metrics(&self) -> &Metrics;
+    /// Everything that is counted.
+    fn families(&self) -> Vec<Family>;
     /// Whether new clients are served: false while no shard serves and while shutting down.
     fn ready(&self) -> Readiness;
     /// Every tablet's last observation.
@@ -43,6 +45,7 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz::<C>))
         .route("/debug/vars", get(debug_vars::<C>))
+        .route("/metrics", get(metrics::<C>))
         .route("/debug/health", get(debug_health::<C>))
         .route("/api/topology", get(topology::<C>))
         .route("/api/reload", post(reload::<C>))
@@ -52,7 +55,7 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
 
 async fn index() -> &'static str {
     "Shardgate\n\n/healthz      the process answers\n/readyz       clients are served; the shards that are not\n\
-     /debug/vars   counters as JSON\n/debug/health every tablet as last seen\n\
+     /debug/vars   counters as JSON\n/metrics      the same for Prometheus\n/debug/health every tablet as last seen\n\
      /api/topology keyspaces, shards, tablets\n/api/reload   POST: read the configuration again\n"
 }
 
@@ -67,7 +70,12 @@ async fn readyz<C: Control>(State(control): State<Arc<C>>) -> Response {
 }
 
 async fn debug_vars<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
-    Json(vars::render(control.metrics()))
+    Json(vars::render(&control.families()))
+}
+
+async fn metrics<C: Control>(State(control): State<Arc<C>>) -> Response {
+    let text = exposition::render(&control.families());
+    ([(CONTENT_TYPE, exposition::CONTENT_TYPE)], text).into_response()
 }
 
 async fn debug_health<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
+mod family;
+
+pub use family::{Family, Values};
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -40,6 +44,10 @@ impl Gauge {
     /// Adds `n`, which may be negative.
     pub fn add(&self, n: i64) {
         self.0.fetch_add(n, Ordering::Relaxed);
+    }
+    /// Replaces its value.
+    pub fn set(&self, n: i64) {
+        self.0.store(n, Ordering::Relaxed);
     }
 }
 
@@ -78,6 +86,60 @@ impl Counters {
         self.0
             .iter()
             .map(|e| (e.key().clone(), e.value().get()))
+            .collect()
+    }
+}
+
+/// Gauges told apart by one label text.
+#[derive(Debug, Default)]
+pub struct Gauges(DashMap<String, Arc<Gauge>>);
+
+impl Gauges {
+    /// The gauge of a label, made at zero if it is new.
+    pub fn handle(&self, label: &str) -> Arc<Gauge> {
+        if let Some(g) = self.0.get(label) {
+            return Arc::clone(&g);
+        }
+        Arc::clone(&self.0.entry(label.to_owned()).or_default())
+    }
+    /// All values, sorted by label.
+    pub fn snapshot(&self) -> BTreeMap<String, i64> {
+        self.0
+            .iter()
+            .map(|e| (e.key().clone(), e.value().get()))
+            .collect()
+    }
+}
+
+/// Statements and the legs they became, by query type, plan type and tablet type. Asked for on each statement, so the
+/// labels are not put together before somebody looks.
+#[derive(Debug, Default)]
+pub struct QueryCounts(DashMap<[&'static str; 3], (Counter, Counter)>);
+
+impl QueryCounts {
+    /// Counts a statement that was sent to so many shards; with `executions` zero it only makes the labels known.
+    pub fn count(&self, labels: [&'static str; 3], executions: u64, legs: u64) {
+        if let Some(counts) = self.0.get(&labels) {
+            counts.0.add(executions);
+            counts.1.add(legs);
+            return;
+        }
+        let counts = self.0.entry(labels).or_default();
+        counts.0.add(executions);
+        counts.1.add(legs);
+    }
+    /// Statements, by the labels joined.
+    pub fn executions(&self) -> BTreeMap<String, u64> {
+        self.0
+            .iter()
+            .map(|e| (e.key().join("."), e.value().0.get()))
+            .collect()
+    }
+    /// Legs, by the labels joined.
+    pub fn routes(&self) -> BTreeMap<String, u64> {
+        self.0
+            .iter()
+            .map(|e| (e.key().join("."), e.value().1.get()))
             .collect()
     }
 }
@@ -173,12 +235,14 @@ pub struct Metrics {
     pub query_timings: Timings,
     /// Statements answered with an error of the gateway's own, by code.
     pub query_errors: Counters,
-    /// Statements by route: `Local`, `SingleShard`, `Scatter`, ...
-    pub query_routes: Counters,
+    /// Statements and their legs by `query.plan.tablet`.
+    pub queries: QueryCounts,
     /// Attempts on tablets, `operation.keyspace.shard.role`.
     pub tablet_call: Timings,
-    /// Attempts that failed, `operation.keyspace.shard.role`.
+    /// Attempts that the tablet is to blame for, `operation.keyspace.shard.role`.
     pub tablet_call_errors: Counters,
+    /// Attempts that did not succeed by what they say of the tablet, `operation.keyspace.shard.role.outcome`.
+    pub tablet_call_outcomes: Counters,
     /// Deadlines that passed, by layer.
     pub timeouts: Counters,
     /// Abandoned connections, by what ended them: `kill_query`, `kill_connection`, `closed`, ...
@@ -203,6 +267,93 @@ pub struct Metrics {
     pub lag_unknown: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
+    /// The reparent buffers.
+    pub buffer: BufferMetrics,
+}
+
+/// What reparent buffers count, by `keyspace.shard` and where there is one a reason, under Vitess's names.
+#[derive(Debug, Default)]
+pub struct BufferMetrics {
+    /// Requests that may be buffered at once in the whole gateway.
+    pub size: Gauge,
+    /// Times that a shard began to buffer.
+    pub starts: Counters,
+    /// Times that a shard ceased to, by reason.
+    pub stops: Counters,
+    /// The time of all bufferings, in milliseconds.
+    pub failover_duration_sum_ms: Counters,
+    /// The time of the last one, in milliseconds.
+    pub last_failover_duration_ms: Gauges,
+    /// The fullest that a buffer was, in percent, summed over bufferings.
+    pub utilization_sum: Gauges,
+    /// The same had it not been a dry run.
+    pub utilization_dry_run_sum: Counters,
+    /// Requests that were buffered.
+    pub requests_buffered: Counters,
+    /// Requests that would have been.
+    pub requests_buffered_dry_run: Counters,
+    /// Buffered requests that went on.
+    pub requests_drained: Counters,
+    /// Buffered requests that were given up, by reason.
+    pub requests_evicted: Counters,
+    /// Requests that were not buffered though their shard was buffering, by reason.
+    pub requests_skipped: Counters,
+    /// Most requests that were buffered at once in the last buffering.
+    pub last_requests_in_flight_max: Gauges,
+    /// The same had it not been a dry run.
+    pub last_requests_dry_run_max: Gauges,
+}
+
+impl BufferMetrics {
+    /// Why a buffering ended.
+    pub const STOPS: [&'static str; 4] = [
+        "ReshardingComplete",
+        "NewPrimarySeen",
+        "MaxDurationExceeded",
+        "Shutdown",
+    ];
+    /// Why a buffered request was given up.
+    pub const EVICTED: [&'static str; 3] = ["ContextDone", "BufferFull", "WindowExceeded"];
+    /// Why a request was not buffered.
+    pub const SKIPPED: [&'static str; 5] = [
+        "BufferFull",
+        "Disabled",
+        "Shutdown",
+        "LastReparentTooRecent",
+        "LastFailoverTooRecent",
+    ];
+
+    /// Makes every counter of a shard known, at zero.
+    pub fn count_from_zero(&self, shard: &str) {
+        let shards = [
+            &self.starts,
+            &self.failover_duration_sum_ms,
+            &self.utilization_dry_run_sum,
+            &self.requests_buffered,
+            &self.requests_buffered_dry_run,
+            &self.requests_drained,
+        ];
+        for counters in shards {
+            counters.handle(shard);
+        }
+        for (counters, reasons) in [
+            (&self.stops, &Self::STOPS[..]),
+            (&self.requests_evicted, &Self::EVICTED[..]),
+            (&self.requests_skipped, &Self::SKIPPED[..]),
+        ] {
+            for reason in reasons {
+                counters.handle(&format!("{shard}.{reason}"));
+            }
+        }
+        for gauges in [
+            &self.last_failover_duration_ms,
+            &self.utilization_sum,
+            &self.last_requests_in_flight_max,
+            &self.last_requests_dry_run_max,
+        ] {
+            gauges.handle(shard);
+        }
+    }
 }
 
 #[cfg(test)]

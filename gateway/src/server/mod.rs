@@ -5,6 +5,7 @@ mod error;
 mod health;
 mod learn;
 mod listener;
+mod measures;
 
 pub use error::StartError;
 
@@ -27,7 +28,7 @@ use crate::admin;
 use crate::balance::Fleet;
 use crate::base::KeyspaceName;
 use crate::base::clock;
-use crate::base::metrics::Metrics;
+use crate::base::metrics::{Family, Metrics};
 use crate::config::{Config, Listen};
 use crate::guard::Guards;
 use crate::plan::PlanCache;
@@ -118,6 +119,7 @@ impl Gateway {
         let looking = pollers.prepare(tablets(&config), build::poll_settings(&config, backend));
         let (prepared, ()) = tokio::join!(looking, learned.learn_all(&config, &metrics));
         pollers.install(prepared);
+        measures::count_from_zero(&metrics, &tablets(&config));
         let view = learned.view(&config, &topology.load());
         let accept = Arc::new(listener::Accept::new(&config, &view.options.server_version)?);
         let stopping = CancellationToken::new();
@@ -242,6 +244,7 @@ impl Core {
             self.shared.fleet.guards().configure(guards);
         }
         let polled = self.pollers.install(prepared);
+        measures::count_from_zero(&self.shared.metrics, &tablets(&config));
         if build::pools_change(&self.config.load(), &config) {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
@@ -395,8 +398,15 @@ fn local(listener: &TcpListener) -> Result<SocketAddr, StartError> {
 }
 
 impl admin::Control for Core {
-    fn metrics(&self) -> &Metrics {
-        &self.shared.metrics
+    fn families(&self) -> Vec<Family> {
+        let topology = self.topology.load();
+        let sources = measures::Sources {
+            metrics: &self.shared.metrics,
+            fleet: &self.shared.fleet,
+            health: &self.shared.health,
+            topology: &topology,
+        };
+        measures::families(sources, clock::now())
     }
 
     fn ready(&self) -> admin::Readiness {

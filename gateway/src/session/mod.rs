@@ -5,6 +5,7 @@ mod anywhere;
 mod borrow;
 mod charset;
 mod command;
+mod counted;
 mod error;
 mod explain;
 mod lately;
@@ -30,6 +31,7 @@ mod transact;
 mod values;
 
 pub use accepted::Accepted;
+pub use counted::count_kinds_from_zero;
 pub use error::SessionError;
 pub use lately::Lately;
 pub use prepared::PreparedLimits;
@@ -57,6 +59,8 @@ pub struct Session {
     client: ClientConn,
     registration: Registration,
     state: SessionState,
+    /// How the statement in hand was executed, for the metrics.
+    executed: counted::Executed,
     /// Cancelled with the gateway's own. A token of the session's, since waiting on one takes its lock: sessions would
     /// wait for each other at every command.
     stopping: CancellationToken,
@@ -96,6 +100,7 @@ impl Session {
             client,
             registration,
             state,
+            executed: counted::Executed::Local,
         };
         session.apply_login_charset();
         session.show_target();

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind, lex};
 
 use super::command::found_rows;
+use super::counted::Executed;
 use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
@@ -256,6 +257,25 @@ impl Session {
         }
     }
 
+    /// Vitess's name of the plan type: to all shards of the keyspace, to some, to one.
+    fn plan_type(&self, bound: &Bound) -> &'static str {
+        match bound.to {
+            BoundTo::Any | BoundTo::One => "Passthrough",
+            BoundTo::Every => "DirectDDL",
+            BoundTo::Several => {
+                let keyspace = bound.legs.first().map(|leg| leg.shard.keyspace.as_str());
+                let shards = keyspace
+                    .and_then(|k| self.view.catalog.keyspace(k))
+                    .map(|k| k.shards.len());
+                if shards == Some(bound.legs.len()) {
+                    "Scatter"
+                } else {
+                    "MultiShard"
+                }
+            }
+        }
+    }
+
     async fn execute(
         &mut self,
         plan: &Plan,
@@ -287,7 +307,11 @@ impl Session {
             divided: bound.divided.as_ref(),
             renames: &renames,
         };
-        self.shared.metrics.query_routes.handle(route_label(bound)).inc();
+        self.executed = Executed::OnShards {
+            plan: self.plan_type(bound),
+            role: statement.role,
+            legs: bound.legs.len(),
+        };
         let tablet = self.tablet_timeout(bound.is_ddl, timeout);
         let partial = self.partial(lexed);
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
@@ -516,15 +540,6 @@ fn renames(plan: &Plan, bound: &Bound) -> Vec<Rename> {
             keyspace: name.clone(),
         })
         .collect()
-}
-
-fn route_label(bound: &Bound) -> &'static str {
-    match bound.to {
-        BoundTo::Any => "Any",
-        BoundTo::One => "SingleShard",
-        BoundTo::Several => "Scatter",
-        BoundTo::Every => "DDL",
-    }
 }
 
 /// Whether a statement's kind is answered by the gateway alone.

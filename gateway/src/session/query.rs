@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use shardgate_sql::{Classified, Lexed, StatementKind, classify, lex, split_statements};
 
+use super::counted::{Counted, Executed};
 use super::transact::name_at;
 use super::{More, Session, SessionEnd, SessionError, pending_kill};
 use crate::base::clock;
@@ -77,13 +78,14 @@ impl Session {
         let options = self.view.lex_options(self.state.sql_mode);
         let lexed = lex(sql, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;
         let class = classify(&lexed);
+        self.executed = Executed::Local;
         let result = self.dispatch(sql, &lexed, &class, Way { more, form }).await;
         let took = clock::now().duration_since(started);
-        self.shared
-            .metrics
-            .query_timings
-            .handle(kind_label(class.kind))
-            .record(took);
+        let metrics = &self.shared.metrics;
+        let counted = Counted::of(class.kind);
+        metrics.query_timings.handle(counted.timing()).record(took);
+        let (plan, tablet, legs) = self.executed.labels();
+        metrics.queries.count([counted.query(), plan, tablet], 1, legs);
         result
     }
 
@@ -174,31 +176,4 @@ impl Session {
 pub(super) struct Way<'a> {
     pub(super) more: More,
     pub(super) form: Form<'a>,
-}
-
-/// The label of a kind in `QueryTimings`.
-fn kind_label(kind: StatementKind) -> &'static str {
-    use StatementKind as S;
-    match kind {
-        S::Empty => "Empty",
-        S::Select => "Select",
-        S::Insert => "Insert",
-        S::Replace => "Replace",
-        S::Update => "Update",
-        S::Delete => "Delete",
-        S::Begin(_) => "Begin",
-        S::Commit { .. } => "Commit",
-        S::Rollback { .. } => "Rollback",
-        S::RollbackTo { .. } | S::Savepoint { .. } | S::ReleaseSavepoint { .. } => "Savepoint",
-        S::SetTransaction | S::Set | S::SetStatement => "Set",
-        S::Use => "Use",
-        S::Show => "Show",
-        S::Describe { .. } | S::Explain { .. } => "Explain",
-        S::Kill => "Kill",
-        S::Ddl { .. } => "DDL",
-        S::LockTables | S::UnlockTables => "Lock",
-        S::Call | S::Compound => "Call",
-        S::Prepare | S::Execute | S::Deallocate => "Prepare",
-        S::Account | S::Do | S::Admin(_) | S::Xa | S::Load | S::Handler | S::Other => "Other",
-    }
 }

@@ -65,6 +65,8 @@ struct PoolCounters {
     stale: Arc<Counter>,
     /// Statements sent to the tablet, to the first packet of the answer.
     calls: Arc<Timing>,
+    /// Of those, the ones that the tablet is to blame for.
+    errors: Arc<Counter>,
 }
 
 impl PoolCounters {
@@ -77,6 +79,7 @@ impl PoolCounters {
             waited: of("waited"),
             stale: of("stale"),
             calls: metrics.tablet_call.handle(&call_label(info)),
+            errors: metrics.tablet_call_errors.handle(&call_label(info)),
         }
     }
 }
@@ -433,17 +436,16 @@ impl PooledConn {
     pub fn count_call(&self, took: Duration, outcome: Outcome) {
         self.pool.counters.calls.record(took);
         match outcome {
-            Outcome::Success => {}
-            Outcome::Neutral
-            | Outcome::Timeout
+            Outcome::Success => return,
+            Outcome::Neutral => {}
+            Outcome::Timeout
             | Outcome::Failure
             | Outcome::Saturation
             | Outcome::PrimaryGone
-            | Outcome::RoleChange => {
-                let label = format!("{}.{}", call_label(&self.pool.info), outcome.label());
-                self.pool.metrics.tablet_call_errors.handle(&label).inc();
-            }
+            | Outcome::RoleChange => self.pool.counters.errors.inc(),
         }
+        let label = format!("{}.{}", call_label(&self.pool.info), outcome.label());
+        self.pool.metrics.tablet_call_outcomes.handle(&label).inc();
     }
 
     /// Lets a session keep the connection to itself beyond one statement or transaction; `None` if as many are kept as

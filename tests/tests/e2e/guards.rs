@@ -332,7 +332,7 @@ async fn a_shard_is_blamed_for_its_own_failures_only() {
     assert_eq!(refusal.errno, 1040, "a server's own error passes: {refusal}");
     assert_eq!(
         shards
-            .counter("VttabletCallErrorCount", "Execute.shop.s1.primary.saturation")
+            .counter("TabletCallOutcomes", "Execute.shop.s1.primary.saturation")
             .await,
         1
     );

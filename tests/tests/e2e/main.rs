@@ -14,6 +14,7 @@ mod health;
 mod introspection;
 mod lag;
 mod lifecycle;
+mod metrics;
 mod order;
 mod prepared;
 mod reach;
