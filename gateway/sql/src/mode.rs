@@ -173,15 +173,23 @@ pub struct LexOptions {
     pub flavor: Flavor,
 }
 
+impl Flavor {
+    /// The flavor of a server of this version, as in the handshake.
+    #[must_use]
+    pub fn of_version(version: &str) -> Self {
+        if version.to_ascii_lowercase().contains("mariadb") {
+            Self::MariaDb
+        } else {
+            Self::MySql
+        }
+    }
+}
+
 impl LexOptions {
     /// Options for a server version as in the handshake (`10.11.6-MariaDB-0+deb12u1`, `8.0.36`). `None` where it
     /// does not begin with three numbers.
     pub fn for_server(version: &str, mode: SqlMode) -> Option<Self> {
-        let flavor = if version.to_ascii_lowercase().contains("mariadb") {
-            Flavor::MariaDb
-        } else {
-            Flavor::MySql
-        };
+        let flavor = Flavor::of_version(version);
         // MariaDB before 11 prefixes its real version in the handshake, for old replicas.
         let version = version.strip_prefix("5.5.5-").unwrap_or(version);
         let mut parts = version.split(|c: char| !c.is_ascii_digit());

@@ -1,92 +1,131 @@
 //! Which tablet of a shard serves a request, and the pools that lead there.
 
+mod member;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use dashmap::DashMap;
 
-use crate::base::clock::Instant;
+use self::member::{Making, Member};
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
-use crate::base::{Role, ShardId, TabletAlias};
+use crate::base::{Role, ShardId};
 use crate::guard::Guards;
 use crate::tablet::{Backend, Pool, PoolOptions, ReaperHandle, TabletInfo};
+use crate::topology::Health;
 
-/// The tablets of each shard.
-type ByShard = HashMap<ShardId, Vec<Arc<TabletInfo>>>;
+/// The tablets of one shard.
+#[derive(Debug, Default)]
+struct Shard {
+    primary: Option<Arc<Member>>,
+    replicas: Vec<Arc<Member>>,
+}
 
-/// All tablets that may serve, and the pools to them.
-///
-/// Pools are made when first asked for, one for each tablet and each way of counting affected rows, since that is agreed
-/// on in the handshake and cannot be changed later.
+impl Shard {
+    fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.primary.iter().chain(&self.replicas)
+    }
+}
+
+/// The tablets of each shard, and what their pools are made with.
+#[derive(Debug)]
+struct Members {
+    shards: HashMap<ShardId, Shard>,
+    making: Arc<Making>,
+}
+
+impl Members {
+    fn all(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.shards.values().flat_map(Shard::members)
+    }
+}
+
+/// All tablets that may serve, and the pools to them. Replaced as a whole when the topology or the bounds change; a
+/// request works with what it found.
 #[derive(Debug)]
 pub struct Fleet {
-    shards: ArcSwap<ByShard>,
-    pools: DashMap<(TabletAlias, bool), Arc<Pool>>,
-    settings: ArcSwap<(Backend, PoolOptions)>,
-    reaper: ReaperHandle,
+    members: ArcSwap<Members>,
     guards: Arc<Guards>,
-    metrics: Arc<Metrics>,
+    health: Arc<Health>,
     turn: AtomicUsize,
 }
 
 impl Fleet {
     /// An empty fleet; [`Self::update`] fills it.
     pub fn new(
-        backend: Backend,
-        options: PoolOptions,
+        (backend, options): (Backend, PoolOptions),
         reaper: ReaperHandle,
         guards: Arc<Guards>,
+        health: Arc<Health>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self {
-            shards: ArcSwap::default(),
-            pools: DashMap::new(),
-            settings: ArcSwap::from_pointee((backend, options)),
+        let making = Arc::new(Making {
+            backend,
+            options,
             reaper,
-            guards,
             metrics,
+        });
+        Self {
+            members: ArcSwap::from_pointee(Members {
+                shards: HashMap::new(),
+                making,
+            }),
+            guards,
+            health,
             turn: AtomicUsize::new(0),
         }
     }
 
     /// Replaces credentials and bounds. Pools are made anew; connections in use stay valid until they come back.
     pub fn configure(&self, backend: Backend, options: PoolOptions) {
-        self.settings.store(Arc::new((backend, options)));
-        self.pools.retain(|_, pool| {
-            pool.close();
-            false
-        });
+        let old = self.members.load_full();
+        let making = Making {
+            backend,
+            options,
+            reaper: old.making.reaper.clone(),
+            metrics: Arc::clone(&old.making.metrics),
+        };
+        let tablets = old.all().map(|m| Arc::clone(&m.info)).collect();
+        self.replace(tablets, Arc::new(making), &HashMap::new());
     }
 
     /// Replaces the tablets. Pools to tablets that are gone, or that are elsewhere now, lend nothing any more; what they
     /// lent stays valid until it comes back.
     pub fn update(&self, tablets: Vec<Arc<TabletInfo>>) {
-        let mut shards = ByShard::new();
-        let mut known = HashMap::new();
-        for tablet in tablets {
-            known.insert(tablet.alias.clone(), Arc::clone(&tablet));
-            shards.entry(tablet.shard.clone()).or_default().push(tablet);
-        }
-        self.shards.store(Arc::new(shards));
-        self.pools.retain(|(alias, _), pool| {
-            let stays = known.get(alias).is_some_and(|info| **info == **pool.info());
-            if !stays {
-                pool.close();
-            }
-            stays
-        });
+        let old = self.members.load_full();
+        let known = old.all().map(|m| (&m.info.alias, Arc::clone(m))).collect();
+        self.replace(tablets, Arc::clone(&old.making), &known);
     }
 
-    /// The pool to a tablet of a shard that may serve this role; `None` if there is none.
-    pub fn pool(&self, shard: &ShardId, role: Role, found_rows: bool) -> Option<Arc<Pool>> {
-        let shards = self.shards.load();
-        let tablets = shards.get(shard)?;
-        let mut fitting = tablets.iter().filter(|t| t.role == role);
-        match role {
-            Role::Primary => Some(self.pool_of(fitting.next()?, found_rows)),
-            Role::Replica => self.least_busy_of_two(&fitting.collect::<Vec<_>>(), found_rows),
+    fn replace(
+        &self,
+        tablets: Vec<Arc<TabletInfo>>,
+        making: Arc<Making>,
+        known: &HashMap<&crate::base::TabletAlias, Arc<Member>>,
+    ) {
+        let mut shards: HashMap<ShardId, Shard> = HashMap::new();
+        for info in tablets {
+            let member = match known.get(&info.alias) {
+                Some(member) if *member.info == *info => Arc::clone(member),
+                Some(_) | None => {
+                    let gate = self.guards.gate(&info.shard, &info.alias, info.role);
+                    Arc::new(Member::new(info, gate, Arc::clone(&making)))
+                }
+            };
+            let shard = shards.entry(member.info.shard.clone()).or_default();
+            match member.info.role {
+                Role::Primary => shard.primary = Some(member),
+                Role::Replica => shard.replicas.push(member),
+            }
+        }
+        let old = self.members.swap(Arc::new(Members { shards, making }));
+        let new = self.members.load();
+        for member in old.all() {
+            if !new.all().any(|m| Arc::ptr_eq(m, member)) {
+                member.retire();
+            }
         }
     }
 
@@ -95,96 +134,98 @@ impl Fleet {
         &self.guards
     }
 
+    /// The pool to a tablet of a shard that may serve this role; `None` if there is none. A tablet that nobody has looked
+    /// at yet serves nothing, and a replica serves only while it answers and its breaker lets it.
+    pub fn pool(&self, shard: &ShardId, role: Role, found_rows: bool) -> Option<Arc<Pool>> {
+        let members = self.members.load();
+        let shard = members.shards.get(shard)?;
+        match role {
+            Role::Primary => {
+                let primary = shard.primary.as_ref()?;
+                primary
+                    .is_measured(&self.health)
+                    .then(|| primary.pool(found_rows))
+            }
+            Role::Replica => self.replica(&shard.replicas).map(|m| m.pool(found_rows)),
+        }
+    }
+
+    /// Closes idle connections that are too old.
+    pub fn sweep(&self, now: Instant) {
+        for member in self.members.load().all() {
+            for pool in member.pools() {
+                pool.sweep(now);
+            }
+        }
+    }
+
     /// Looks at what time and silence tell of the tablets. Call it every 100 ms.
     pub fn tick(&self, now: Instant) {
-        let mut full: HashMap<TabletAlias, (Arc<Pool>, bool)> = HashMap::new();
-        for pool in &self.pools {
-            let is_full = pool.is_full();
-            full.entry(pool.info().alias.clone())
-                .and_modify(|(_, any)| *any |= is_full)
-                .or_insert_with(|| (Arc::clone(&pool), is_full));
-        }
-        for (pool, is_full) in full.values() {
-            let gate = pool.gate();
+        for member in self.members.load().all() {
+            let gate = member.gate();
             if let Some(breaker) = gate.breaker() {
-                let (free, waiting) = if *is_full { (0, 1) } else { (1, 0) };
+                let full = member.pools().any(|p| p.is_full());
+                let (free, waiting) = if full { (0, 1) } else { (1, 0) };
                 breaker.observe_pool(free, waiting, gate.time(now));
             }
         }
         self.guards.tick(now);
     }
 
-    /// Closes idle connections that are too old.
-    pub fn sweep(&self, now: Instant) {
-        for pool in &self.pools {
-            pool.sweep(now);
-        }
+    /// Tablets whose breaker waits for a probe that no traffic has made: somebody has to ask them.
+    pub fn unprobed(&self, now: Instant) -> Vec<Arc<Pool>> {
+        let wants = |member: &&Arc<Member>| {
+            let gate = member.gate();
+            gate.breaker()
+                .is_some_and(|b| b.wants_polled_probe(gate.time(now)))
+        };
+        self.members
+            .load()
+            .all()
+            .filter(wants)
+            .map(|m| m.pool(false))
+            .collect()
     }
 
     /// Every tablet, with its pools' slots in use, waiting requests and idle connections added up.
     pub fn usage(&self) -> Vec<(Arc<TabletInfo>, (usize, usize, usize))> {
-        let shards = self.shards.load();
-        let mut out: Vec<_> = shards
-            .values()
-            .flatten()
-            .map(|t| {
-                let sum = [false, true]
-                    .iter()
-                    .filter_map(|f| self.pools.get(&(t.alias.clone(), *f)).map(|p| p.usage()))
-                    .fold((0, 0, 0), |a, u| (a.0 + u.0, a.1 + u.1, a.2 + u.2));
-                (Arc::clone(t), sum)
-            })
-            .collect();
+        let members = self.members.load();
+        let mut out: Vec<_> = members.all().map(|m| (Arc::clone(&m.info), m.usage())).collect();
         out.sort_by(|a, b| (&a.0.shard, a.0.role, &a.0.alias).cmp(&(&b.0.shard, b.0.role, &b.0.alias)));
         out
     }
 
     /// Closes all pools.
     pub fn close(&self) {
-        for pool in &self.pools {
-            pool.close();
+        for member in self.members.load().all() {
+            member.retire();
         }
     }
 
-    /// Two candidates in turn, the one with fewer connections in use wins: cheap, and no replica is forgotten.
-    fn least_busy_of_two(&self, tablets: &[&Arc<TabletInfo>], found_rows: bool) -> Option<Arc<Pool>> {
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
-        let at = |i: usize| {
-            tablets
-                .get(i % tablets.len().max(1))
-                .map(|t| self.pool_of(t, found_rows))
+    /// A replica whose breaker is due for a probe first: whoever waits for the others' weights would never let it come
+    /// back. Else two in turn, of which the one with fewer connections in use wins: cheap, and none is forgotten.
+    fn replica<'a>(&self, replicas: &'a [Arc<Member>]) -> Option<&'a Arc<Member>> {
+        let now = clock::now();
+        let serves = |m: &&Arc<Member>| self.health.serving(&m.info.alias);
+        let due = |m: &&Arc<Member>| {
+            let gate = m.gate();
+            gate.breaker().is_some_and(|b| b.wants_probe(gate.time(now)))
         };
+        if let Some(due) = replicas.iter().find(|m| serves(m) && due(m)) {
+            return Some(due);
+        }
+        let open = |m: &&Arc<Member>| {
+            let gate = m.gate();
+            gate.breaker().is_some_and(|b| b.weight(gate.time(now)) == 0)
+        };
+        let fitting: Vec<_> = replicas.iter().filter(|m| serves(m) && !open(m)).collect();
+        if fitting.is_empty() {
+            // All are refused; let the breaker of one say why.
+            return replicas.iter().find(|m| serves(m) && open(m));
+        }
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let at = |i: usize| fitting.get(i % fitting.len()).copied();
         let (a, b) = (at(first)?, at(first.wrapping_add(1))?);
         Some(if b.usage().0 < a.usage().0 { b } else { a })
-    }
-
-    fn pool_of(&self, info: &Arc<TabletInfo>, found_rows: bool) -> Arc<Pool> {
-        let key = (info.alias.clone(), found_rows);
-        if let Some(pool) = self.pools.get(&key)
-            && pool.info() == info
-        {
-            return Arc::clone(&pool);
-        }
-        // One that leads where the tablet no longer is was made while the tablets were being replaced.
-        if let Some((_, stale)) = self.pools.remove_if(&key, |_, pool| pool.info() != info) {
-            stale.close();
-        }
-        let make = || {
-            let settings = self.settings.load();
-            let (backend, options) = &**settings;
-            let backend = Arc::new(Backend {
-                found_rows,
-                ..backend.clone()
-            });
-            let gate = self.guards.gate(&info.shard, &info.alias, info.role);
-            Pool::new(
-                (Arc::clone(info), gate),
-                backend,
-                options.clone(),
-                self.reaper.clone(),
-                &self.metrics,
-            )
-        };
-        Arc::clone(&self.pools.entry(key).or_insert_with(make))
     }
 }

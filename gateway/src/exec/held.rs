@@ -114,7 +114,9 @@ impl Held {
     }
 
     /// Puts a connection back if it stays; otherwise it goes back to its pool.
-    pub fn put(&mut self, lease: Leased) {
+    pub fn put(&mut self, mut lease: Leased) {
+        // Whatever was not settled says nothing, and must not count as pending from now on.
+        lease.attempt = None;
         if lease.stays() {
             self.leases.push(lease);
         }

@@ -74,11 +74,12 @@ pub async fn execute(
     if let [leg] = legs {
         return single::run(run, statement, leg).await;
     }
+    // Boxed, so that a session's future, which is moved about for every command, is not as large as its rarest branch.
     let implicit = statement.is_write && !statement.is_ddl && !run.transaction.is_active();
     let answer = if implicit {
-        in_transaction(run, statement, legs).await?
+        Box::pin(in_transaction(run, statement, legs)).await?
     } else {
-        scatter::run(run, statement, legs).await?
+        Box::pin(scatter::run(run, statement, legs)).await?
     };
     if let Some(ok) = &answer.ok {
         run.put_ok(ok, false);

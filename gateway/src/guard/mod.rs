@@ -13,6 +13,7 @@
 mod attempt;
 mod error;
 mod gate;
+mod health;
 mod kinds;
 mod listener;
 mod registry;

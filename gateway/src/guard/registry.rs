@@ -95,6 +95,24 @@ impl Guards {
         ))
     }
 
+    /// The breaker of a tablet; none if breakers are off.
+    pub fn breaker(&self, id: &ShardId, alias: &TabletAlias, role: Role) -> Option<Arc<Breaker>> {
+        if role == Role::Primary {
+            return self.shard(id).breaker().cloned();
+        }
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, known)) = made.replicas.get(alias)
+            && of == id
+        {
+            return Some(Arc::clone(known));
+        }
+        drop(made);
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        let settings = self.settings.load();
+        let shard = self.shard_in(&mut made, id);
+        self.replica_in(&mut made, &shard, alias, &settings)
+    }
+
     /// Looks at what time and silence tell. Call it every 100 ms.
     pub fn tick(&self, now: Instant) {
         let at = self.time(now);

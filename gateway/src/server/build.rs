@@ -1,6 +1,7 @@
 //! From the configuration's types to those of the rooms that use them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use shardgate_wire::auth::Password;
@@ -53,7 +54,15 @@ pub(crate) fn backend(config: &Config) -> Result<Backend, StartError> {
         tls: tablet_tls(config)?,
         found_rows: false,
         max_packet: config.limits.max_packet.max(1 << 24),
+        statement_limit: statement_limit(config),
     })
+}
+
+/// A little over an attempt's time: the gateway speaks first, and the tablet only where the gateway cannot.
+fn statement_limit(config: &Config) -> Option<Duration> {
+    let timeouts = &config.timeouts;
+    let attempt = timeouts.queryserver_config_query_timeout;
+    (!attempt.is_zero()).then(|| attempt + timeouts.kill_grace)
 }
 
 fn tablet_tls(config: &Config) -> Result<Option<ClientTls>, StartError> {
@@ -144,6 +153,7 @@ pub(super) fn pools_change(old: &Config, new: &Config) -> bool {
         || old.tablet_tls != new.tablet_tls
         || old.limits.max_packet != new.limits.max_packet
         || pool_options(old) != pool_options(new)
+        || statement_limit(old) != statement_limit(new)
         || guard_settings(old) != guard_settings(new)
 }
 

@@ -122,7 +122,8 @@ async fn serve(core: Arc<Core>, stream: TcpStream, peer: SocketAddr) {
         }
     };
     drop(settings);
-    run_session(core, client, peer).await;
+    // Boxed: this task's future holds the handshake's too, and both need not be as large as the larger.
+    Box::pin(run_session(core, client, peer)).await;
 }
 
 async fn run_session(core: Arc<Core>, mut client: ClientConn, peer: SocketAddr) {

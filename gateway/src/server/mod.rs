@@ -6,6 +6,7 @@ mod health;
 mod learn;
 mod listener;
 mod measures;
+mod watch;
 
 pub use error::StartError;
 
@@ -34,13 +35,10 @@ use crate::guard::Guards;
 use crate::plan::PlanCache;
 use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
 use crate::tablet::{Pollers, Reaper};
-use crate::topology::{Health, TopologyView};
+use crate::topology::{Health, HealthListener, TopologyView};
 
 /// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
 const SWEEP: Duration = Duration::from_secs(5);
-
-/// How often the guards look at what time and silence tell.
-const GUARD_TICK: Duration = Duration::from_millis(100);
 
 /// A running gateway. Dropping it leaves its tasks running; [`Gateway::shutdown`] ends them.
 #[derive(Debug)]
@@ -89,24 +87,24 @@ impl Gateway {
         let backend = backend(&config)?;
         let health = Arc::new(Health::new());
         let (tasks, stopped) = (TaskTracker::new(), CancellationToken::new());
-        let pollers = Arc::new(Pollers::new(
-            Arc::clone(&health),
-            Vec::new(),
-            Arc::clone(&metrics),
-            build::poll_settings(&config, backend.clone()),
-            (tasks.clone(), stopped.clone()),
-        ));
         let guards = Arc::new(Guards::new(
             build::guard_settings(&config),
             clock::now(),
             seed(),
             Arc::clone(&metrics),
         ));
+        let pollers = Arc::new(Pollers::new(
+            Arc::clone(&health),
+            vec![Arc::clone(&guards) as Arc<dyn HealthListener>],
+            Arc::clone(&metrics),
+            build::poll_settings(&config, backend.clone()),
+            (tasks.clone(), stopped.clone()),
+        ));
         let fleet = Arc::new(Fleet::new(
-            backend.clone(),
-            build::pool_options(&config),
+            (backend.clone(), build::pool_options(&config)),
             handle,
             guards,
+            Arc::clone(&health),
             Arc::clone(&metrics),
         ));
         fleet.update(tablets(&config));
@@ -159,7 +157,9 @@ impl Gateway {
         core.tasks
             .spawn(listener::accept_clients(Arc::clone(&core), mysql));
         core.tasks.spawn(upkeep(Arc::clone(&core)));
-        core.tasks.spawn(watch_tablets(Arc::clone(&core)));
+        let (tasks, stopped) = (core.tasks.clone(), core.stopped.clone());
+        core.tasks
+            .spawn(watch::tablets(Arc::clone(&core.shared.fleet), tasks, stopped));
         core.tasks.spawn(serve_http(Arc::clone(&core), http, extra));
         Ok(Self {
             core,
@@ -351,18 +351,6 @@ async fn upkeep(core: Arc<Core>) {
                 () = core.stopped.cancelled() => return,
                 () = core.relearn(&keyspace) => {}
             }
-        }
-    }
-}
-
-/// Shows the guards what time and silence tell.
-async fn watch_tablets(core: Arc<Core>) {
-    let mut tick = tokio::time::interval(GUARD_TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = core.stopped.cancelled() => return,
-            _ = tick.tick() => core.shared.fleet.tick(clock::now()),
         }
     }
 }

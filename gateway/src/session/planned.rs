@@ -16,7 +16,7 @@ use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
 use crate::exec::{self, Answer, Characteristics, Partial, Payload, Rename, Run, Statement, Told};
 use crate::guard::Work;
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
-use crate::tablet::SettingName;
+use crate::tablet::{SettingName, Settings, limit_name};
 
 impl Session {
     /// Plans a statement, runs it where it belongs and buffers the answer.
@@ -314,8 +314,12 @@ impl Session {
         };
         let tablet = self.tablet_timeout(bound.is_ddl, timeout);
         let partial = self.partial(lexed);
+        let unlimited = tablet.is_none().then(|| self.unlimited()).flatten();
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
         run.limits.tablet = tablet;
+        if let Some(unlimited) = &unlimited {
+            run.settings = unlimited;
+        }
         run.work = Work::statement(plan.kind());
         run.partial = partial;
         run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
@@ -424,6 +428,18 @@ impl Session {
     fn tablet_timeout(&self, is_ddl: bool, timeout: Duration) -> Option<Duration> {
         let limited = !is_ddl && !self.state.olap && !timeout.is_zero();
         limited.then(|| limit(self.view.options.tablet_timeout)).flatten()
+    }
+
+    /// The session's settings with the tablets' own limit lifted; `None` if there is none, or the client set one.
+    fn unlimited(&self) -> Option<Settings> {
+        let name = limit_name(self.view.lex.flavor);
+        let is_limited = !self.view.options.tablet_timeout.is_zero();
+        if !is_limited || self.state.settings.get(&name).is_some() {
+            return None;
+        }
+        let mut settings = self.state.settings.clone();
+        settings.set(name, "0".to_owned());
+        Some(settings)
     }
 
     /// Whether the client takes an answer in part.

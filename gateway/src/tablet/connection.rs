@@ -13,7 +13,7 @@ use shardgate_wire::tls::ClientTls;
 use shardgate_wire::{ErrPacket, OkPacket, WireError};
 
 use super::statements::StatementCache;
-use super::{SettingName, Settings, TabletError};
+use super::{Base, SettingName, Settings, TabletError};
 use crate::base::ClientError;
 use crate::base::clock::{self, Instant};
 pub use crate::topology::TabletInfo;
@@ -34,6 +34,8 @@ pub struct Backend {
     pub found_rows: bool,
     /// The longest packet taken from a tablet, in bytes.
     pub max_packet: usize,
+    /// The limit to which tablets are to hold statements by themselves; `None` for none.
+    pub statement_limit: Option<Duration>,
 }
 
 /// Which server answered when a connection was opened: a KILL goes only to the same one.
@@ -62,6 +64,8 @@ pub struct Connection {
     pub(super) info: Arc<TabletInfo>,
     identity: ServerIdentity,
     applied: Settings,
+    /// What it has had from the beginning, beyond the server's defaults.
+    base: Base,
     statements: StatementCache,
     opened: Instant,
     idle_since: Instant,
@@ -82,9 +86,10 @@ impl Connection {
         let opening = async {
             let mut wire = TabletConn::connect(&info.address, &options(info, backend)).await?;
             let identity = ask_identity(&mut wire).await?;
-            Ok::<_, WireError>((wire, identity))
+            let base = set_limit(&mut wire, backend.statement_limit).await?;
+            Ok::<_, WireError>((wire, identity, base))
         };
-        let (wire, identity) = match tokio::time::timeout_at(deadline, opening).await {
+        let (wire, identity, base) = match tokio::time::timeout_at(deadline, opening).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(WireError::Server(e))) => {
                 return Err(TabletError::Refused {
@@ -115,6 +120,7 @@ impl Connection {
             info: Arc::clone(info),
             identity,
             applied: Settings::default(),
+            base,
             statements: StatementCache::new(STATEMENTS),
             opened: now,
             idle_since: now,
@@ -241,7 +247,7 @@ impl Connection {
 
     /// Brings it to a session's settings.
     pub async fn apply(&mut self, settings: &Settings) -> Result<(), TabletError> {
-        let Some(sql) = self.applied.difference(settings) else {
+        let Some(sql) = self.applied.difference(settings, &self.base) else {
             return Ok(());
         };
         // Until the server has answered nothing is known to hold.
@@ -394,6 +400,21 @@ pub(super) fn login(backend: &Backend) -> ConnectOptions {
         .capabilities
         .set(Capabilities::FOUND_ROWS, backend.found_rows);
     options
+}
+
+/// Has the server hold statements to a limit. One that knows no such limit goes without.
+async fn set_limit(wire: &mut TabletConn, limit: Option<Duration>) -> Result<Base, WireError> {
+    let Some(limit) = limit else { return Ok(Base::NONE) };
+    let base = Base::limit(wire.server_version(), limit);
+    let Some(sql) = base.sql() else {
+        return Ok(Base::NONE);
+    };
+    wire.send_query(sql.as_bytes()).await?;
+    match wire.read_ok().await {
+        Ok(_) => Ok(base),
+        Err(WireError::Server(_)) => Ok(Base::NONE),
+        Err(e) => Err(e),
+    }
 }
 
 async fn ask_identity(wire: &mut TabletConn) -> Result<ServerIdentity, WireError> {

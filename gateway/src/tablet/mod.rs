@@ -16,6 +16,6 @@ pub use error::TabletError;
 pub use poller::{PollSettings, Pollers, Prepared};
 pub use pool::{Pool, PoolOptions, PooledConn, Reservation, Unused};
 pub use reaper::{Abandoned, Reaper, ReaperHandle, ReaperOptions};
-pub use settings::{SettingName, Settings};
+pub use settings::{Base, SettingName, Settings, limit_name};
 pub use slots::{Slot, SlotError, Slots};
 pub use statements::StatementCache;

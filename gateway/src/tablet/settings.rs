@@ -6,6 +6,9 @@
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
+
+use shardgate_sql::Flavor;
 
 /// What a setting's name refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,7 +92,8 @@ impl Settings {
     }
 
     /// The `SET` statement that brings a connection with the settings `self` to `target`; `None` if nothing differs.
-    pub fn difference(&self, target: &Self) -> Option<String> {
+    /// `base` is what a fresh connection of the gateway's has beyond a server's defaults.
+    pub fn difference(&self, target: &Self, base: &Base) -> Option<String> {
         if self.fingerprint == target.fingerprint && self == target {
             return None;
         }
@@ -111,7 +115,7 @@ impl Settings {
         }
         for (name, _) in &self.entries {
             if gone(name) && *name != SettingName::Names && !overridden_by_names(name) {
-                push(&mut out, name, None);
+                push(&mut out, name, base.of(name));
             }
         }
         for (name, value) in target.entries.iter().filter(|(n, _)| *n != SettingName::Names) {
@@ -135,6 +139,50 @@ impl Settings {
             FixedState.hash_one(&self.entries) | 1
         };
     }
+}
+
+/// The limit that tablets hold statements to by themselves, as it was set on a connection when it was opened. It stands in
+/// for the gateway where the gateway cannot end a statement any more: when it was stopped, or cut off from the tablet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Base(Option<(SettingName, String)>);
+
+impl Base {
+    /// Where a server has no such limit, or there is to be none.
+    pub const NONE: Self = Self(None);
+
+    /// The limit in the dialect of a server of this version. `MariaDB` counts seconds and includes the time rows take to
+    /// leave; `MySQL` counts milliseconds and limits only SELECT.
+    pub fn limit(version: &str, limit: Duration) -> Self {
+        let flavor = Flavor::of_version(version);
+        let value = match flavor {
+            Flavor::MariaDb => format!("{:.3}", limit.as_secs_f64()),
+            Flavor::MySql => limit.as_millis().max(1).to_string(),
+        };
+        Self(Some((limit_name(flavor), value)))
+    }
+
+    /// The statement that sets it.
+    pub fn sql(&self) -> Option<String> {
+        let (name, value) = self.0.as_ref()?;
+        let mut out = String::from("SET ");
+        push(&mut out, name, Some(value));
+        Some(out)
+    }
+
+    fn of(&self, name: &SettingName) -> Option<&str> {
+        self.0
+            .as_ref()
+            .filter(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
+    }
+}
+
+/// The variable by which servers of a flavor limit the time of statements; 0 lifts the limit.
+pub fn limit_name(flavor: Flavor) -> SettingName {
+    SettingName::System(match flavor {
+        Flavor::MariaDb => "max_statement_time".to_owned(),
+        Flavor::MySql => "max_execution_time".to_owned(),
+    })
 }
 
 impl Hash for Settings {
@@ -214,7 +262,7 @@ mod tests {
         let a = with(&[(sys("sql_mode"), "''"), (sys("time_zone"), "'+00:00'")]);
         let b = with(&[(sys("time_zone"), "'+00:00'"), (sys("sql_mode"), "''")]);
         assert_eq!(a.fingerprint(), b.fingerprint());
-        assert_eq!(a.difference(&b), None);
+        assert_eq!(a.difference(&b, &Base::NONE), None);
         assert_ne!(a.fingerprint(), Settings::default().fingerprint());
     }
 
@@ -226,7 +274,7 @@ mod tests {
             (SettingName::User("a`b".into()), "1"),
         ]);
         assert_eq!(
-            conn.difference(&want).unwrap(),
+            conn.difference(&want, &Base::NONE).unwrap(),
             "SET @@session.sql_mode = DEFAULT, @@session.time_zone = '+02:00', @`a``b` = 1"
         );
     }
@@ -242,7 +290,7 @@ mod tests {
             (sys("character_set_results"), "NULL"),
         ]);
         assert_eq!(
-            conn.difference(&want).unwrap(),
+            conn.difference(&want, &Base::NONE).unwrap(),
             "SET NAMES utf8mb4, @@session.character_set_results = NULL"
         );
         let mut s = want.clone();
@@ -254,14 +302,17 @@ mod tests {
     fn a_charset_taken_back_is_the_handshakes_and_not_the_servers_default() {
         let latin1 = with(&[(SettingName::Names, "latin1")]);
         assert_eq!(
-            latin1.difference(&Settings::default()).unwrap(),
+            latin1.difference(&Settings::default(), &Base::NONE).unwrap(),
             "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
         );
         let results = with(&[
             (SettingName::Names, "latin1"),
             (sys("character_set_results"), "NULL"),
         ]);
-        assert_eq!(results.difference(&latin1).unwrap(), "SET NAMES latin1");
+        assert_eq!(
+            results.difference(&latin1, &Base::NONE).unwrap(),
+            "SET NAMES latin1"
+        );
     }
 
     #[test]
@@ -271,6 +322,19 @@ mod tests {
         let zone = with(&[(sys("time_zone"), "'+00:00'")]);
         assert_ne!(plain.reading(), ansi.reading());
         assert_eq!(plain.reading(), zone.reading());
+    }
+
+    #[test]
+    fn a_statement_limit_taken_back_is_the_gateways_and_not_the_servers_default() {
+        let lifted = with(&[(sys("max_statement_time"), "0")]);
+        let base = Base::limit("11.4.2-MariaDB", Duration::from_millis(25_500));
+        assert_eq!(base.sql().unwrap(), "SET @@session.max_statement_time = 25.500");
+        assert_eq!(
+            lifted.difference(&Settings::default(), &base).unwrap(),
+            "SET @@session.max_statement_time = 25.500"
+        );
+        let mysql = Base::limit("8.0.36", Duration::from_secs(25));
+        assert_eq!(mysql.sql().unwrap(), "SET @@session.max_execution_time = 25000");
     }
 
     #[test]

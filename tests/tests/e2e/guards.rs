@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use mysql_async::Conn;
 use serde_json::Value;
 use shardgate_tests::answer::Refusal;
-use shardgate_tests::fixture::KEYSPACE;
-use shardgate_tests::{Gateway, TabletSim, answer, sim, wait};
+use shardgate_tests::fixture::{KEYSPACE, TABLE_T, pool};
+use shardgate_tests::{Fixture, Gateway, Layout, TabletSim, answer, sim, wait};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -407,4 +407,28 @@ async fn one_kind_of_statement_does_not_take_the_whole_pool() {
         }
     }
     assert!(cut >= 3, "{cut}");
+}
+
+/// The tablet holds statements to the limit by itself too, for the day the gateway cannot; what has no limit is not held.
+#[tokio::test]
+async fn tablets_hold_statements_to_the_limit_by_themselves() {
+    let fixture = Fixture::new(Layout::Modulo(2), 1, &[TABLE_T]).await;
+    let gateway = Gateway::serve(&fixture.config_with(&format!("{}{}", pool(2), timeouts(3000, 2000))));
+    let mut conn = gateway.conn(KEYSPACE).await;
+    let asked =
+        "SELECT @@max_statement_time FROM t WHERE id = 1 UNION ALL SELECT @@max_statement_time LIMIT 1";
+    let limit = async |conn: &mut Conn| answer::ok(conn, asked).await.single();
+    answer::ok(&mut conn, "USE `shop:s1`").await;
+    assert_eq!(limit(&mut conn).await, "2.200000");
+    for (set, expected) in [
+        ("SET workload = 'olap'", "0.000000"),
+        ("SET workload = 'oltp'", "2.200000"),
+        ("SET query_timeout = 0", "0.000000"),
+        ("SET query_timeout = DEFAULT", "2.200000"),
+        ("SET max_statement_time = 7", "7.000000"),
+        ("SET max_statement_time = DEFAULT", "2.200000"),
+    ] {
+        answer::ok(&mut conn, set).await;
+        assert_eq!(limit(&mut conn).await, expected, "{set}");
+    }
 }
