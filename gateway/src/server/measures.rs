@@ -295,15 +295,15 @@ tablets = [{ alias = "b", address = "h:3" }]
         let settings = build::guard_settings(&config);
         let guards = Guards::new(settings, clock::now(), 1, Arc::clone(&metrics));
         let options = build::pool_options(&config);
+        let health = Arc::new(Health::new());
         let fleet = Fleet::new(
-            backend(&config).unwrap(),
-            options,
+            (backend(&config).unwrap(), options),
             handle,
             Arc::new(guards),
+            Arc::clone(&health),
             Arc::clone(&metrics),
         );
         fleet.update(tablets(&config));
-        let health = Health::new();
         let seen = tablets(&config)
             .into_iter()
             .map(|info| (info.alias.clone(), Arc::new(TabletHealth::new(info))));
