@@ -211,8 +211,13 @@ impl Variables {
 
     /// The value as `SELECT @@name` gives it.
     pub(crate) fn get(&self, name: &str) -> SqlResult<(Value, Ty)> {
+        self.get_as(name, None)
+    }
+
+    /// The same, with another text in place of the one that is kept.
+    pub(crate) fn get_as(&self, name: &str, live: Option<&str>) -> SqlResult<(Value, Ty)> {
         let (name, kind) = self.known(name)?;
-        let text = self.text(name);
+        let text = live.unwrap_or_else(|| self.text(name));
         let number = matches!(
             name,
             "in_transaction"

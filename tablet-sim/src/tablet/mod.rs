@@ -17,11 +17,23 @@ pub(crate) use process::{Enlisted, Process};
 
 use crate::engine::catalog::Catalog;
 use crate::engine::temporal::DateTime;
+use crate::engine::types::Ty;
+use crate::engine::value::Value;
 use crate::engine::vars::{Seeds, Variables};
 use crate::error::{SqlError, SqlResult};
 use crate::faults::{Faults, Layer};
 use crate::repl::{Applier, Log};
 use crate::rng::Rng;
+
+/// The variables that are looked up when they are asked for.
+const LIVE: [&str; 6] = [
+    "gtid_binlog_pos",
+    "gtid_current_pos",
+    "gtid_executed",
+    "gtid_slave_pos",
+    "read_only",
+    "super_read_only",
+];
 
 /// What a tablet is made from.
 #[derive(Clone, Debug)]
@@ -178,12 +190,28 @@ impl Tablet {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let read_only = if self.is_read_only() { "1" } else { "0" };
-        out.put("read_only", read_only);
-        // Whoever asks may do anything here, and is refused all the same.
-        out.put("super_read_only", read_only);
-        self.put_positions(&mut out);
+        for name in LIVE {
+            if let Some(text) = self.live(name) {
+                out.put(name, text);
+            }
+        }
         out
+    }
+
+    /// One variable as it is now; [`Self::globals`] copies all of them.
+    pub(crate) fn global(&self, name: &str) -> SqlResult<(Value, Ty)> {
+        let live = self.live(&name.to_ascii_lowercase());
+        let globals = self.globals.read().unwrap_or_else(PoisonError::into_inner);
+        globals.get_as(name, live.as_deref())
+    }
+
+    /// What is not kept but looked up.
+    fn live(&self, name: &str) -> Option<String> {
+        match name {
+            // Whoever asks may do anything here, and is refused all the same.
+            "read_only" | "super_read_only" => Some(if self.is_read_only() { "1" } else { "0" }.to_owned()),
+            _ => self.position(name),
+        }
     }
 
     pub(crate) fn set_global(&self, name: &str, value: Option<&str>) -> SqlResult<()> {

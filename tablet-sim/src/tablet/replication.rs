@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use super::Tablet;
 use crate::engine::listing::{Listing, row};
 use crate::engine::value::Value;
-use crate::engine::vars::Variables;
 use crate::error::SqlError;
 use crate::repl::{Applier, Broken, Event, Log, Origin};
 
@@ -72,17 +71,24 @@ impl Tablet {
         *self.applier.lock().unwrap_or_else(PoisonError::into_inner) = applier;
     }
 
-    /// The GTID positions: `gtid_binlog_pos` ends the log, `gtid_slave_pos` is the last that came from elsewhere, and
-    /// `gtid_current_pos` is the newer of the two, where the log's counts only if its end is the tablet's own.
-    pub(super) fn put_positions(&self, out: &mut Variables) {
+    /// The GTID positions by their variables: `gtid_binlog_pos` ends the log, `gtid_slave_pos` is the last that came from
+    /// elsewhere, and `gtid_current_pos` is the newer of the two, where the log's counts only if its end is the tablet's
+    /// own.
+    pub(super) fn position(&self, name: &str) -> Option<String> {
         let own = self.identity.server_id;
-        let (end, foreign) = (self.log.end(), self.log.last_foreign(own));
-        let is_own = end.origin.as_ref().is_some_and(|o| o.server_id == own);
-        let current = if is_own { &end } else { &foreign };
-        out.put("gtid_binlog_pos", end.gtid());
-        out.put("gtid_slave_pos", foreign.gtid());
-        out.put("gtid_current_pos", current.gtid());
-        out.put("gtid_executed", self.log.executed());
+        let end = || self.log.end();
+        let foreign = || self.log.last_foreign(own).gtid();
+        Some(match name {
+            "gtid_binlog_pos" => end().gtid(),
+            "gtid_slave_pos" => foreign(),
+            "gtid_current_pos" => {
+                let end = end();
+                let is_own = end.origin.as_ref().is_some_and(|o| o.server_id == own);
+                if is_own { end.gtid() } else { foreign() }
+            }
+            "gtid_executed" => self.log.executed(),
+            _ => return None,
+        })
     }
 
     pub(crate) fn binlog_status(&self) -> Listing {

@@ -116,7 +116,7 @@ impl Facts for Session {
     fn system(&self, scope: Option<&str>, name: &str) -> SqlResult<(Value, Ty)> {
         let name = name.trim_matches('`');
         match scope.map(str::to_ascii_lowercase).as_deref() {
-            Some("global") => self.tablet.globals().get(name),
+            Some("global") => self.tablet.global(name),
             None | Some("session" | "local") => match name.to_ascii_lowercase().as_str() {
                 "in_transaction" => Ok((Value::Int(i64::from(self.txn.active)), Ty::BIGINT)),
                 "last_insert_id" => Ok((
@@ -124,7 +124,7 @@ impl Facts for Session {
                     Ty::UBIGINT,
                 )),
                 "warning_count" => Ok((Value::Int(self.warnings.len() as i64), Ty::BIGINT)),
-                name if vars::is_global_only(name) => self.tablet.globals().get(name),
+                name if vars::is_global_only(name) => self.tablet.global(name),
                 "timestamp" if self.vars.number("timestamp") == 0.0 => {
                     let micros = self.now.micros();
                     Ok((
