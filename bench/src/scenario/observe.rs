@@ -162,17 +162,27 @@ pub(crate) async fn buffer_counts(admin: SocketAddr) -> Option<BufferCounts> {
 
 /// How often breakers of shards and replicas have opened, ever, by reason.
 pub(crate) async fn trips(admin: SocketAddr) -> Option<BTreeMap<String, u64>> {
-    let vars: serde_json::Value = serde_json::from_str(&get(admin, "/debug/vars").await?).ok()?;
+    Some(read_trips(&get(admin, "/metrics").await?))
+}
+
+fn read_trips(text: &str) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
-    for (name, count) in vars.get("Breakers")?.as_object()? {
-        let Some((subject, reason)) = name.split_once(".trips.") else {
+    for line in text.lines() {
+        let counter = ["shard_breaker_trips_total{", "replica_breaker_trips_total{"];
+        if !counter.iter().any(|name| line.starts_with(name)) {
             continue;
-        };
-        if !subject.starts_with("kind.") {
-            *out.entry(reason.to_owned()).or_default() += count.as_u64().unwrap_or(0);
+        }
+        let reason = line
+            .split("reason=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
+        let count = line.rsplit(' ').next().and_then(|n| n.parse().ok());
+        if let (Some(reason), Some(count)) = (reason, count) {
+            let count: u64 = count;
+            *out.entry(reason.to_owned()).or_default() += count;
         }
     }
-    Some(out)
+    out
 }
 
 /// Reads the lines of Prometheus's text format that matter here.
@@ -192,8 +202,8 @@ fn read(text: &str) -> Sample {
                 out.half_open += f64::from(u8::from(value > 1.5));
             }
             "query_breaker_state" => out.queries_cut += f64::from(u8::from(value > 0.5)),
-            "pool_in_use" => out.busy += value,
-            "pool_waiting" => out.waiting += value,
+            "shardgate_pool_busy" => out.busy += value,
+            "shardgate_pool_waiting" => out.waiting += value,
             _ => {}
         }
     }
@@ -221,9 +231,12 @@ mod tests {
     #[test]
     fn states_are_counted_over_all_breakers() {
         let text = "# HELP shard_breaker_state x\nshard_breaker_state{shard=\"s/0\"} 0\n\
-                    shard_breaker_state{shard=\"s/1\"} 1\nreplica_breaker_state{replica=\"a b\"} 2\npool_in_use{tablet=\"a\"} 3\n\
-                    pool_in_use{tablet=\"b\"} 4\nnonsense\n";
+                    shard_breaker_state{shard=\"s/1\"} 1\nreplica_breaker_state{replica=\"a b\"} 2\nshardgate_pool_busy{tablet=\"a\"} 3\n\
+                    shardgate_pool_busy{tablet=\"b\"} 4\nnonsense\n";
         let seen = read(text);
         assert_eq!((seen.open, seen.half_open, seen.busy), (1.0, 1.0, 7.0));
+        let text = "shard_breaker_trips_total{shard=\"s/0\",reason=\"stall\"} 2\n\
+                    shard_breaker_trips_total{reason=\"stall\",shard=\"s/1\"} 1\nother{reason=\"stall\"} 7\n";
+        assert_eq!(read_trips(text), BTreeMap::from([("stall".to_owned(), 3)]));
     }
 }
