@@ -9,6 +9,8 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 22.0;
+/// Points further apart, in seconds, are not joined.
+const GAP: f64 = 1.1;
 
 /// Told apart by people who see few colours, too (Okabe and Ito).
 pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
@@ -108,22 +110,24 @@ impl Plot {
             );
         }
         for (line, colour) in self.lines.iter().zip(COLOURS.iter().cycle()) {
-            let points: Vec<String> = line
-                .points
-                .iter()
-                .map(|(at, value)| format!("{:.1},{:.1}", self.x(*at), self.y(*value, top)))
-                .collect();
             let dash = if line.dashed {
                 " stroke-dasharray=\"4 3\""
             } else {
                 ""
             };
-            let _ = write!(
-                out,
-                "<polyline points=\"{}\" stroke=\"{colour}\"{dash}><title>{}</title></polyline>",
-                points.join(" "),
-                escape(&line.name)
-            );
+            // Where nothing was measured for a while there is no line.
+            for part in line.points.chunk_by(|a, b| b.0 - a.0 < GAP) {
+                let points: Vec<String> = part
+                    .iter()
+                    .map(|(at, value)| format!("{:.1},{:.1}", self.x(*at), self.y(*value, top)))
+                    .collect();
+                let _ = write!(
+                    out,
+                    "<polyline points=\"{}\" stroke=\"{colour}\"{dash}><title>{}</title></polyline>",
+                    points.join(" "),
+                    escape(&line.name)
+                );
+            }
         }
         out.push_str("</svg>");
         out
@@ -170,6 +174,11 @@ mod tests {
             }],
         };
         let svg = plot.render();
+        assert_eq!(
+            svg.matches("<polyline").count(),
+            3,
+            "points far apart are not joined"
+        );
         assert!(svg.contains("a &lt; b") && !svg.contains("NaN") && !svg.contains("inf"));
         let linear = Plot {
             scale: Scale::Linear(0.0),
