@@ -122,6 +122,11 @@ impl Gateway {
             .option(database)
     }
 
+    /// An HTTP request with a JSON body to the operators' side.
+    pub async fn http_with(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        crate::client::http::request_with(self.admin, method, path, body).await
+    }
+
     /// An HTTP request to the operators' side.
     pub async fn http(&self, method: &str, path: &str) -> (u16, String) {
         crate::client::http::request(self.admin, method, path).await

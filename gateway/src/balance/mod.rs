@@ -1,6 +1,7 @@
 //! Which tablet of a shard serves a request, and the pools that lead there.
 
 mod member;
+mod report;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use crate::base::{Role, ShardId};
 use crate::guard::Guards;
 use crate::tablet::{Backend, Pool, PoolOptions, ReaperHandle, TabletInfo};
 use crate::topology::Health;
+
+pub use report::{Named, Report, Reporter, aligned};
 
 /// The tablets of one shard.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod serve;
 mod stop;
+mod tablets;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Check a configuration file and print the topology it describes.
     Check(check::CheckArgs),
+    /// Print what a running gateway knows of its tablets.
+    Tablets(tablets::TabletsArgs),
 }
 
 /// Runs the command line of this process.
@@ -41,6 +44,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Tablets(args) => tablets::run(&args),
     }
 }
 

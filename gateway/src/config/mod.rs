@@ -53,6 +53,8 @@ use problem::{Places, Problems};
 pub struct Config {
     /// Where the gateway listens.
     pub listen: Listen,
+    /// What somebody from elsewhere must show to change anything by HTTP; empty lets nobody.
+    pub admin_token: Secret,
     /// What it says it is.
     pub server: Server,
     /// Who may log in; at least one, by distinct names.
@@ -227,6 +229,7 @@ impl Draft {
     ) -> Result<Config, ConfigError> {
         let p = &mut problems;
         let (mut client_tls, mut tablet_tls) = (self.client_tls, self.tablet_tls);
+        let admin_token = self.listen.token(base, p);
         self.server.validate(p);
         let users = if unread.contains("users") {
             Vec::new()
@@ -259,6 +262,7 @@ impl Draft {
         }
         Ok(Config {
             listen: self.listen,
+            admin_token,
             server: self.server,
             users,
             backend,

@@ -1,5 +1,6 @@
 //! Puts the rooms together: a running gateway, started from a configuration, reloaded, and stopped.
 
+mod breakers;
 mod build;
 mod error;
 mod health;
@@ -26,14 +27,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin;
-use crate::balance::Fleet;
-use crate::base::KeyspaceName;
+use crate::balance::{Fleet, Reporter};
 use crate::base::clock;
 use crate::base::metrics::{Family, Metrics};
+use crate::base::{KeyspaceName, Role};
 use crate::config::{Config, Listen};
 use crate::guard::Guards;
 use crate::plan::PlanCache;
-use crate::session::{Accepted, Lately, SessionRegistry, Shared, View};
+use crate::session::{Accepted, KindTimes, Lately, SessionRegistry, Shared, View};
 use crate::tablet::{Pollers, Reaper};
 use crate::topology::{Health, HealthListener, TopologyView};
 
@@ -128,6 +129,7 @@ impl Gateway {
                 view: ArcSwap::from_pointee(view),
                 fleet,
                 health,
+                kind_times: KindTimes::default(),
                 metrics,
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
@@ -209,6 +211,14 @@ impl Gateway {
 }
 
 impl Core {
+    fn reporter(&self) -> Reporter<'_> {
+        Reporter {
+            fleet: &self.shared.fleet,
+            health: &self.shared.health,
+            now: clock::now(),
+        }
+    }
+
     /// The listener's current settings.
     fn accept(&self) -> Arc<listener::Accept> {
         Arc::clone(&self.listener.lock().unwrap_or_else(PoisonError::into_inner))
@@ -367,9 +377,10 @@ fn seed() -> u64 {
 
 async fn serve_http(core: Arc<Core>, listener: TcpListener, extra: Router) {
     let stopped = core.stopped.clone();
-    let router = admin::router(core, extra);
+    // Who asks matters to some routes.
+    let service = admin::router(core, extra).into_make_service_with_connect_info::<SocketAddr>();
     let served =
-        axum::serve(listener, router).with_graceful_shutdown(async move { stopped.cancelled().await });
+        axum::serve(listener, service).with_graceful_shutdown(async move { stopped.cancelled().await });
     if let Err(e) = served.await {
         tracing::error!(error = %e, "the HTTP side failed");
     }
@@ -413,6 +424,29 @@ impl admin::Control for Core {
 
     async fn reload(&self) -> Result<String, String> {
         Core::reload(self).await
+    }
+
+    fn tablets(&self, keyspace: Option<&str>, role: Option<Role>) -> serde_json::Value {
+        breakers::report_json(&self.reporter().tablets(keyspace, role))
+    }
+
+    fn breakers(&self) -> serde_json::Value {
+        breakers::breakers_json(&self.reporter(), &self.shared.kind_times)
+    }
+
+    fn force(
+        &self,
+        scope: &str,
+        name: &str,
+        mode: admin::Force,
+    ) -> Result<serde_json::Value, admin::ForceError> {
+        breakers::force(&self.reporter(), scope, name, mode)
+    }
+
+    fn admin_token(&self) -> Option<String> {
+        let config = self.config.load();
+        let token = config.admin_token.expose();
+        (!token.is_empty()).then(|| token.to_owned())
     }
 
     fn topology(&self) -> serde_json::Value {

@@ -323,7 +323,15 @@ impl Session {
         run.work = Work::statement(plan.kind());
         run.partial = partial;
         run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
+        let started = clock::now();
         let result = exec::execute(&mut run, &statement, &bound.legs).await;
+        self.shared.kind_times.count(
+            plan.kind(),
+            bound.legs.len(),
+            clock::now().duration_since(started),
+            result.is_err(),
+            || Fingerprint::of(lexed).key().to_vec(),
+        );
         for name in assigned {
             // Only now: the statement still read the value that was set before.
             self.state.settings.unset(&SettingName::User(name.clone()));

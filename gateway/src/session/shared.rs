@@ -12,6 +12,7 @@ use shardgate_wire::server::{Authenticator, Identity};
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::Accepted;
+use super::kind_times::KindTimes;
 use super::lately::Lately;
 use super::prepared::PreparedLimits;
 use super::registry::SessionRegistry;
@@ -113,6 +114,8 @@ pub struct Shared {
     pub fleet: Arc<Fleet>,
     /// How each tablet was when it was last looked at.
     pub health: Arc<Health>,
+    /// Which kinds of statement take up the tablets' time.
+    pub kind_times: KindTimes,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Who is connected.

@@ -46,7 +46,7 @@ impl Session {
             ShowKind::VitessKeyspaces => self.vitess_keyspaces(),
             ShowKind::VitessTarget => self.vitess_target(),
             ShowKind::Variables => return self.show_variables(lexed, &show, way).await,
-            ShowKind::Shardgate(what) => return Err(unknown_shardgate(what)),
+            ShowKind::Shardgate(topic) => self.show_shardgate(topic)?,
             ShowKind::Tables | ShowKind::TableStatus | ShowKind::Triggers => {
                 return self.show_of_database(sql, lexed, class, &show, way).await;
             }
@@ -473,13 +473,6 @@ fn with_own_value(row: &Bytes, own: impl Fn(&str) -> Option<String>) -> Bytes {
     put_cell(&mut out, Some(name));
     put_cell(&mut out, Some(value.as_bytes()));
     out.into()
-}
-
-fn unknown_shardgate(_what: &str) -> SessionError {
-    SessionError::Unsupported {
-        what: "this SHOW SHARDGATE",
-        hint: "the gateway's state is at /debug/vars and /api/topology of its HTTP side",
-    }
 }
 
 /// The keyspace before a dot at a table's name.

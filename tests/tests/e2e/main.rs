@@ -15,6 +15,7 @@ mod introspection;
 mod lag;
 mod lifecycle;
 mod metrics;
+mod operator;
 mod order;
 mod prepared;
 mod reach;

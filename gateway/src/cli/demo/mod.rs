@@ -142,6 +142,7 @@ async fn start(args: &DemoArgs) -> Result<Started, DemoError> {
         listen: Listen {
             mysql: args.mysql_addr,
             admin: args.admin_addr,
+            ..Listen::default()
         },
         commerce: commerce.iter().map(addresses).collect(),
         lookup: addresses(lookup),
