@@ -80,8 +80,8 @@ impl std::fmt::Debug for Core {
 }
 
 impl Gateway {
-    /// Starts a gateway: looks at the tablets and learns what they can tell, then listens. Tablets that are down do not keep it from
-    /// starting. `extra` is nested into the HTTP side.
+    /// Starts a gateway: looks at the tablets and learns what they can tell, then listens. Tablets that are down do not
+    /// keep it from starting. `extra` is nested into the HTTP side.
     pub async fn start(config: Config, file: Option<PathBuf>, extra: Router) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::default());
         let (reaper, handle) = Reaper::new(build::reaper_options(&config), &metrics);

@@ -275,3 +275,23 @@ async fn a_simulated_tablet_is_seen_slow_read_only_and_well_again() {
     tablets[1].lift().await;
     until_health(&gateway, alias, "writable", "/answered/read_only", false.into()).await;
 }
+
+/// A gateway that is to stop says so to its balancer while transactions still end.
+#[tokio::test]
+async fn a_stopping_gateway_is_not_ready_while_it_still_answers() {
+    let fixture = Fixture::scenario().await;
+    let gateway = fixture.gateway();
+    let mut conn = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "SELECT * FROM t WHERE id = 1 FOR UPDATE").await;
+    assert_eq!(ready(&gateway).await.0, 200);
+    gateway.process().signal("TERM");
+    wait::until("503", LIMIT, || async {
+        let (status, body) = ready(&gateway).await;
+        (status == 503).then(|| assert_eq!(body["why"], "shutting down"))
+    })
+    .await;
+    assert_eq!(gateway.http("GET", "/healthz").await.0, 200);
+    answer::ok(&mut conn, "COMMIT").await;
+    assert_eq!(gateway.process().ended(LIMIT).await, 0);
+}
