@@ -93,10 +93,9 @@ impl Plan {
         self.kind
     }
 
-    /// Notes the fingerprint it was made for.
+    /// Notes the hash of the fingerprint it was made for.
     #[must_use]
-    pub fn of_kind(self, fingerprint: &[u8]) -> Self {
-        let kind = twox_hash::XxHash64::oneshot(0, fingerprint);
+    pub fn of_kind(self, kind: u64) -> Self {
         Self { kind, ..self }
     }
 

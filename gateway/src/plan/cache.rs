@@ -3,13 +3,17 @@
 //! The key holds all that a plan depends on besides literals; the literals a plan was read from (ordinals) are compared
 //! at each hit. Two generations make it bounded without a list of uses: what is not asked for during one generation
 //! is dropped with it.
+//!
+//! A lookup copies nothing: the fingerprint has its hash already, and the key is compared where it lies. Two keys of one
+//! hash take each other's place, which costs a plan and is never wrong.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use shardgate_sql::{Lexed, SqlMode};
+use shardgate_sql::{Fingerprint, Lexed, SqlMode};
+use twox_hash::XxHash64;
 
 use super::planned::Plan;
 use crate::base::{KeyspaceName, ShardName};
@@ -19,21 +23,70 @@ const PARTS: usize = 16;
 const MAX_KEY_BYTES: usize = 16 << 10;
 
 /// What a plan depends on besides its literals' values.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct PlanKey {
-    /// The key of the statement's fingerprint: its text with literals taken out.
-    pub fingerprint: Arc<[u8]>,
-    /// The literals' classes, in order, where the fingerprint does not hold them.
-    pub literals: Box<[u8]>,
+#[derive(Clone, Copy, Debug)]
+pub struct PlanKey<'a> {
+    /// The statement with its literals taken out.
+    pub fingerprint: &'a Fingerprint,
     /// The session's keyspace.
-    pub keyspace: Option<KeyspaceName>,
+    pub keyspace: Option<&'a KeyspaceName>,
     /// The session's target shard.
-    pub shard: Option<ShardName>,
+    pub shard: Option<&'a ShardName>,
     /// Its `sql_mode`.
     pub sql_mode: SqlMode,
     /// The catalog's version.
     pub version: u64,
 }
+
+impl PlanKey<'_> {
+    fn hash(&self) -> u64 {
+        let name = |name: Option<&str>| name.map_or(0, |n| XxHash64::oneshot(1, n.as_bytes()));
+        let mixed = [
+            name(self.keyspace.map(KeyspaceName::as_str)),
+            name(self.shard.map(ShardName::as_str)),
+            self.version,
+        ];
+        mixed.iter().fold(self.fingerprint.hash(), |hash, part| {
+            (hash.rotate_left(5) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        })
+    }
+}
+
+/// A plan with the key it is kept under.
+#[derive(Debug)]
+struct Kept {
+    fingerprint: Box<[u8]>,
+    keyspace: Option<KeyspaceName>,
+    shard: Option<ShardName>,
+    sql_mode: SqlMode,
+    version: u64,
+    plan: Arc<Plan>,
+}
+
+impl Kept {
+    fn is_under(&self, key: &PlanKey<'_>) -> bool {
+        self.version == key.version
+            && self.sql_mode == key.sql_mode
+            && self.keyspace.as_ref() == key.keyspace
+            && self.shard.as_ref() == key.shard
+            && *self.fingerprint == *key.fingerprint.key()
+    }
+}
+
+/// The key's hash is the map's.
+#[derive(Default)]
+struct Given(u64);
+
+impl Hasher for Given {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type Plans = HashMap<u64, Kept, BuildHasherDefault<Given>>;
 
 /// How a cache fares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,7 +105,6 @@ pub struct CacheStats {
 #[derive(Debug)]
 pub struct PlanCache {
     parts: Box<[Mutex<Part>]>,
-    hasher: RandomState,
     /// Plans of one generation of one part.
     generation: usize,
     hits: AtomicU64,
@@ -62,8 +114,8 @@ pub struct PlanCache {
 
 #[derive(Debug, Default)]
 struct Part {
-    young: HashMap<PlanKey, Arc<Plan>>,
-    old: HashMap<PlanKey, Arc<Plan>>,
+    young: Plans,
+    old: Plans,
 }
 
 impl PlanCache {
@@ -72,7 +124,6 @@ impl PlanCache {
     pub fn new(capacity: usize) -> Self {
         Self {
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
             generation: capacity.div_ceil(2 * PARTS),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -82,38 +133,49 @@ impl PlanCache {
 
     /// The plan under a key, if there is one that fits the statement's own literals.
     #[must_use]
-    pub fn get(&self, key: &PlanKey, statement: &Lexed<'_>) -> Option<Arc<Plan>> {
+    pub fn get(&self, key: &PlanKey<'_>, statement: &Lexed<'_>) -> Option<Arc<Plan>> {
         let found = self.lookup(key).filter(|plan| plan.fits(statement));
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    fn lookup(&self, key: &PlanKey) -> Option<Arc<Plan>> {
-        let mut part = self.part(key);
-        if let Some(plan) = part.young.get(key) {
-            return Some(Arc::clone(plan));
+    fn lookup(&self, key: &PlanKey<'_>) -> Option<Arc<Plan>> {
+        let hash = key.hash();
+        let mut part = self.part(hash);
+        if let Some(kept) = part.young.get(&hash).filter(|kept| kept.is_under(key)) {
+            return Some(Arc::clone(&kept.plan));
         }
-        let (key, plan) = part.old.remove_entry(key)?;
-        self.keep(&mut part, key, Arc::clone(&plan));
+        let kept = part.old.remove(&hash).filter(|kept| kept.is_under(key))?;
+        let plan = Arc::clone(&kept.plan);
+        self.keep(&mut part, hash, kept);
         Some(plan)
     }
 
     /// Keeps a plan, in place of another under the same key.
-    pub fn insert(&self, key: PlanKey, plan: Arc<Plan>) {
-        if self.generation > 0 && key.fingerprint.len() <= MAX_KEY_BYTES {
-            let mut part = self.part(&key);
-            part.old.remove(&key);
-            self.keep(&mut part, key, plan);
+    pub fn insert(&self, key: &PlanKey<'_>, plan: Arc<Plan>) {
+        if self.generation > 0 && key.fingerprint.key().len() <= MAX_KEY_BYTES {
+            let hash = key.hash();
+            let kept = Kept {
+                fingerprint: key.fingerprint.key().into(),
+                keyspace: key.keyspace.cloned(),
+                shard: key.shard.cloned(),
+                sql_mode: key.sql_mode,
+                version: key.version,
+                plan,
+            };
+            let mut part = self.part(hash);
+            part.old.remove(&hash);
+            self.keep(&mut part, hash, kept);
         }
     }
 
-    fn keep(&self, part: &mut Part, key: PlanKey, plan: Arc<Plan>) {
-        if part.young.len() >= self.generation && !part.young.contains_key(&key) {
+    fn keep(&self, part: &mut Part, hash: u64, kept: Kept) {
+        if part.young.len() >= self.generation && !part.young.contains_key(&hash) {
             let dropped = std::mem::replace(&mut part.old, std::mem::take(&mut part.young));
             self.evictions.fetch_add(dropped.len() as u64, Ordering::Relaxed);
         }
-        part.young.insert(key, plan);
+        part.young.insert(hash, kept);
     }
 
     /// Drops everything: after a change of the catalog no old key is asked for again.
@@ -138,9 +200,9 @@ impl PlanCache {
         }
     }
 
-    fn part(&self, key: &PlanKey) -> MutexGuard<'_, Part> {
-        let hash = self.hasher.hash_one(key) as usize;
-        lock(&self.parts[hash % PARTS])
+    /// By the hash's high bits: the map within a part goes by its low ones.
+    fn part(&self, hash: u64) -> MutexGuard<'_, Part> {
+        lock(&self.parts[(hash >> 32) as usize % PARTS])
     }
 }
 

@@ -1,5 +1,7 @@
 //! `EXPLAIN FORMAT=SHARDGATE`: where a statement would go, and what would be done with the answers.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
 use shardgate_sql::{Lexed, classify, lex};
 
@@ -7,7 +9,7 @@ use super::planned::is_local;
 use super::query::{Form, Way};
 use super::table::Table;
 use super::{Session, SessionError};
-use crate::base::GatewayError;
+use crate::base::{GatewayError, ShardId, clock};
 
 impl Session {
     /// Describes a statement's plan without running it.
@@ -50,14 +52,31 @@ impl Session {
             }
         };
         let mut rows = vec![row("route", &described.route)];
-        rows.extend(
-            described
-                .legs
-                .into_iter()
-                .map(|leg| (format!("leg {}", leg.shard), leg.sql)),
-        );
+        for leg in described.legs {
+            let breaker = self.breaker_of(&leg.shard);
+            rows.push((format!("leg {}", leg.shard), leg.sql));
+            rows.push((format!("breaker {}", leg.shard), breaker));
+        }
         rows.extend(described.steps.into_iter().map(|step| row("gather", &step)));
         rows.push(row("partial answer", &described.partial));
         rows
+    }
+
+    /// How the breaker of a shard's primary stands.
+    fn breaker_of(&self, shard: &ShardId) -> String {
+        let guards = self.shared.fleet.guards();
+        let Some(breaker) = guards.shard(shard).breaker().cloned() else {
+            return "off".to_owned();
+        };
+        let seen = breaker.snapshot(guards.time(clock::now()));
+        let mut out = seen.state.label().to_owned();
+        if let Some(reason) = seen.reason {
+            // Writing to a String cannot fail.
+            let _ = write!(out, " {:.1} s ({reason})", seen.open_for.as_secs_f64());
+        }
+        if let Some(probe) = seen.probe_in {
+            let _ = write!(out, ", probe in {:.1} s", probe.as_secs_f64());
+        }
+        out
     }
 }

@@ -136,11 +136,11 @@ impl Session {
         keyspace: Option<&KeyspaceName>,
         shard: Option<&ShardName>,
     ) -> Result<Arc<Plan>, SessionError> {
+        let fingerprint = Fingerprint::of(lexed);
         let key = PlanKey {
-            fingerprint: Arc::from(Fingerprint::of(lexed).key()),
-            literals: Box::default(),
-            keyspace: keyspace.cloned(),
-            shard: shard.cloned(),
+            fingerprint: &fingerprint,
+            keyspace,
+            shard,
             sql_mode: self.state.sql_mode,
             version: self.view.catalog.version(),
         };
@@ -153,8 +153,8 @@ impl Session {
             keyspace,
             shard,
         };
-        let made = Arc::new(plan(&input)?.of_kind(&key.fingerprint));
-        self.shared.plans.insert(key, Arc::clone(&made));
+        let made = Arc::new(plan(&input)?.of_kind(fingerprint.hash()));
+        self.shared.plans.insert(&key, Arc::clone(&made));
         Ok(made)
     }
 

@@ -7,7 +7,7 @@ use mysql_async::{Conn, Error};
 use shardgate_tests::client::python;
 use shardgate_tests::fixture::{KEYSPACE, TABLE_T, pool};
 use shardgate_tests::mariadb::{APP_PASSWORD, APP_USER, connect};
-use shardgate_tests::{Fault, FaultProxy, Fixture, Gateway, Layout, MariaDb, answer, wait};
+use shardgate_tests::{Fault, FaultProxy, Fixture, Gateway, Layout, MariaDb, TabletSim, answer, sim, wait};
 
 /// The engine that fills fastest; nothing here writes through the gateway.
 const BIG: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, pad VARCHAR(100)) ENGINE=MyISAM";
@@ -226,4 +226,68 @@ async fn a_client_lost_at_any_byte_of_an_answer_leaves_nothing_to_the_next() {
         assert_eq!(marker.single(), "marker", "after a cut at {bytes}");
         next.disconnect().await.unwrap();
     }
+}
+
+/// T2 [MySqlConnector#248, vitess#2019]: a KILL that comes late never ends the query of whoever has the connection next.
+/// Queries end just before, at and after their limit, on a pool of one connection that others want.
+#[tokio::test]
+async fn a_late_kill_interrupts_nobody_elses_query() {
+    let fixture = Fixture::new(Layout::Modulo(1), 1, &[TABLE_T]).await;
+    let limits = "[timeouts]\nmysql_server_query_timeout = \"2s\"\nqueryserver_config_query_timeout = \"150ms\"\n";
+    let config = fixture.config_with(&format!("{}{limits}[guard]\nbreakers = false\n", pool(1)));
+    let gateway = Gateway::serve(&config);
+    let target = format!("{KEYSPACE}:s0");
+    let mut late = gateway.conn(&target).await;
+    let mut next = gateway.conn(&target).await;
+    let (mut ended, mut given_up) = (0, 0);
+    for round in 0..60 {
+        // From 147 to 151 ms and back, in steps of a tenth.
+        let millis = 147.0 + f64::from(round % 40) / 10.0;
+        let slow = format!("SELECT SLEEP({:.4})", millis / 1000.0);
+        let other = async {
+            let asked = answer::ok(&mut next, "SELECT SLEEP(0.02)");
+            wait::within("the next client", Duration::from_secs(10), asked).await
+        };
+        let (first, second) = tokio::join!(answer::text(&mut late, &slow), other);
+        assert_eq!(second.single(), "0", "somebody else's query was interrupted");
+        match first {
+            Ok(answer) => {
+                assert_eq!(answer.single(), "0", "it ended by itself");
+                ended += 1;
+            }
+            Err(refusal) => {
+                assert_eq!(refusal.errno, 3024, "{refusal}");
+                given_up += 1;
+            }
+        }
+    }
+    assert!(ended > 0 && given_up > 0, "{ended} ended, {given_up} were given up");
+}
+
+/// T3 [proxysql#711]: a tablet that takes a KILL and goes on all the same. The client has its answer at the deadline; the
+/// connection is closed after the grace, and counted apart.
+#[tokio::test]
+async fn a_tablet_that_ignores_kill_costs_its_client_one_deadline() {
+    let tablet = TabletSim::start("s0", "CREATE TABLE t (id BIGINT PRIMARY KEY);\nINSERT INTO t VALUES (1);\n");
+    let limits = "[timeouts]\nmysql_server_query_timeout = \"1s\"\nqueryserver_config_query_timeout = \"300ms\"\n\
+                  kill_grace = \"200ms\"\n[guard]\nbreakers = false\n";
+    let tablets = [tablet];
+    let gateway = Gateway::serve(&sim::config(&tablets, limits));
+    let mut conn = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut conn, "SELECT id FROM t").await;
+    tablets[0]
+        .fault(r#"[{"kind":"hang","statement":"from t"},{"kind":"ignore_kill"}]"#)
+        .await;
+    let began = Instant::now();
+    let refusal = answer::refused(&mut conn, "SELECT id FROM t").await;
+    assert_eq!(refusal.errno, 3024, "{refusal}");
+    assert!(began.elapsed() < Duration::from_millis(700), "{:?}", began.elapsed());
+    wait::until("the connection to be closed", Duration::from_secs(5), || async {
+        let (_, vars) = gateway.http("GET", "/debug/vars").await;
+        let vars: serde_json::Value = serde_json::from_str(&vars).unwrap();
+        (vars["Reaped"]["closed"] == 1 && vars["Reaped"]["kill_query"] == 0).then_some(())
+    })
+    .await;
+    tablets[0].lift().await;
+    assert_eq!(answer::ok(&mut conn, "SELECT id FROM t").await.single(), "1");
 }

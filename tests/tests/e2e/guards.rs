@@ -373,6 +373,43 @@ async fn a_scatter_is_refused_where_the_configuration_says_so() {
     );
 }
 
+/// `EXPLAIN FORMAT=SHARDGATE` says where a statement goes, whether it may be answered in part, and how each leg's breaker
+/// stands.
+#[tokio::test]
+async fn explain_shows_legs_breakers_and_why_there_is_no_partial_answer() {
+    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let mut conn = shards.conn().await;
+    let explain = async |conn: &mut Conn, sql: &str| {
+        let rows = answer::ok(conn, &format!("EXPLAIN FORMAT=SHARDGATE {sql}"))
+            .await
+            .cells();
+        rows.into_iter()
+            .map(|row| format!("{}={}", row[0], row[1]))
+            .collect::<Vec<_>>()
+    };
+    let rows = explain(&mut conn, "SELECT id FROM t").await;
+    for expected in [
+        "leg shop/s0=SELECT id FROM t",
+        "breaker shop/s0=closed",
+        "breaker shop/s1=closed",
+        "partial answer=allowed",
+    ] {
+        assert!(rows.iter().any(|r| r == expected), "{expected}: {rows:?}");
+    }
+    let rows = explain(&mut conn, "SELECT COUNT(*) FROM t").await;
+    assert!(
+        rows.iter().any(|r| r.starts_with("partial answer=not allowed: aggregate")),
+        "{rows:?}"
+    );
+    shards.tablets[1].process().signal("KILL");
+    loop_until_refused(&mut conn, "SELECT v FROM t WHERE id = 1", "SG2103").await;
+    let rows = explain(&mut conn, "SELECT id FROM t").await;
+    assert!(
+        rows.iter().any(|r| r.starts_with("breaker shop/s1=open ")),
+        "{rows:?}"
+    );
+}
+
 /// One kind of statement leaves connections to the others.
 #[tokio::test]
 async fn one_kind_of_statement_does_not_take_the_whole_pool() {

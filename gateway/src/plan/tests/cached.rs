@@ -74,13 +74,14 @@ fn a_plan_read_from_an_ordinal_fits_no_other() {
     assert!(!fits(b"SELECT id, k FROM t ORDER BY 2"));
 }
 
-fn key(n: usize) -> PlanKey {
+fn fingerprint(n: usize) -> Fingerprint {
     let sql = format!("SELECT c{n} FROM t");
+    Fingerprint::of(&lex(sql.as_bytes(), &LexOptions::default()).unwrap())
+}
+
+fn key(fingerprint: &Fingerprint) -> PlanKey<'_> {
     PlanKey {
-        fingerprint: Fingerprint::of(&lex(sql.as_bytes(), &LexOptions::default()).unwrap())
-            .key()
-            .into(),
-        literals: Box::default(),
+        fingerprint,
         keyspace: None,
         shard: None,
         sql_mode: SqlMode::default(),
@@ -95,8 +96,9 @@ fn the_cache_is_bounded_and_counts() {
     let plan = Arc::new(planned(&sql).1);
     let cache = PlanCache::new(64);
     for n in 0..=255 {
-        cache.insert(key(n), Arc::clone(&plan));
-        assert!(cache.get(&key(n), &lexed).is_some());
+        let fingerprint = fingerprint(n);
+        cache.insert(&key(&fingerprint), Arc::clone(&plan));
+        assert!(cache.get(&key(&fingerprint), &lexed).is_some());
     }
     let stats = cache.stats();
     assert!(stats.entries <= 64, "{stats:?}");
@@ -104,12 +106,18 @@ fn the_cache_is_bounded_and_counts() {
     assert!(stats.evictions >= 256 - 64);
     let other = lex(b"SELECT id, k FROM t ORDER BY 2", &LexOptions::default()).unwrap();
     assert!(
-        cache.get(&key(255), &other).is_none(),
+        cache.get(&key(&fingerprint(255)), &other).is_none(),
         "another ordinal is a miss"
     );
+    let fingerprint = fingerprint(255);
+    let elsewhere = PlanKey {
+        version: 2,
+        ..key(&fingerprint)
+    };
+    assert!(cache.get(&elsewhere, &lexed).is_none(), "another schema is a miss");
     cache.clear();
     assert_eq!(cache.stats().entries, 0);
-    PlanCache::new(0).insert(key(1), plan);
+    PlanCache::new(0).insert(&key(&fingerprint), plan);
 }
 
 #[test]
