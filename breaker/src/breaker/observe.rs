@@ -31,6 +31,13 @@ impl Breaker {
         }
     }
 
+    /// Whether any attempt has got something from the tablet since then: it is there, however late it answers others.
+    #[must_use]
+    pub fn has_progressed_since(&self, then: Time) -> bool {
+        let progressed = self.stripes.iter().map(|s| s.progressed.load(Ordering::Relaxed));
+        progressed.max().unwrap_or(0) > then.as_nanos()
+    }
+
     /// A health check that passed, or did not.
     pub fn observe_health(&self, passed: bool, now: Time) {
         let config = self.config.health;

@@ -5,14 +5,15 @@ mod report;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 
 use self::member::{Making, Member};
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
-use crate::base::{Role, ShardId};
+use crate::base::{Role, ShardId, TabletAlias};
 use crate::guard::Guards;
 use crate::tablet::{Backend, Pool, PoolOptions, ReaperHandle, TabletInfo};
 use crate::topology::Health;
@@ -52,7 +53,7 @@ pub struct Fleet {
     members: ArcSwap<Members>,
     guards: Arc<Guards>,
     health: Arc<Health>,
-    turn: AtomicUsize,
+    turn: AtomicU64,
 }
 
 impl Fleet {
@@ -77,7 +78,7 @@ impl Fleet {
             }),
             guards,
             health,
-            turn: AtomicUsize::new(0),
+            turn: AtomicU64::new(0),
         }
     }
 
@@ -106,7 +107,7 @@ impl Fleet {
         &self,
         tablets: Vec<Arc<TabletInfo>>,
         making: Arc<Making>,
-        known: &HashMap<&crate::base::TabletAlias, Arc<Member>>,
+        known: &HashMap<&TabletAlias, Arc<Member>>,
     ) {
         let mut shards: HashMap<ShardId, Shard> = HashMap::new();
         for info in tablets {
@@ -140,6 +141,17 @@ impl Fleet {
     /// The pool to a tablet of a shard that may serve this role; `None` if there is none. A tablet that nobody has looked
     /// at yet serves nothing, and a replica serves only while it answers and its breaker lets it.
     pub fn pool(&self, shard: &ShardId, role: Role, found_rows: bool) -> Option<Arc<Pool>> {
+        self.pool_but(shard, role, found_rows, None)
+    }
+
+    /// [`Self::pool`], but not the one to a replica that has just refused.
+    pub fn pool_but(
+        &self,
+        shard: &ShardId,
+        role: Role,
+        found_rows: bool,
+        but: Option<&TabletAlias>,
+    ) -> Option<Arc<Pool>> {
         let members = self.members.load();
         let shard = members.shards.get(shard)?;
         match role {
@@ -149,7 +161,7 @@ impl Fleet {
                     .is_measured(&self.health)
                     .then(|| primary.pool(found_rows))
             }
-            Role::Replica => self.replica(&shard.replicas).map(|m| m.pool(found_rows)),
+            Role::Replica => self.replica(&shard.replicas, but).map(|m| m.pool(found_rows)),
         }
     }
 
@@ -206,10 +218,11 @@ impl Fleet {
     }
 
     /// A replica whose breaker is due for a probe first: whoever waits for the others' weights would never let it come
-    /// back. Else two in turn, of which the one with fewer connections in use wins: cheap, and none is forgotten.
-    fn replica<'a>(&self, replicas: &'a [Arc<Member>]) -> Option<&'a Arc<Member>> {
+    /// back. Else two draws with probability by weight, of which the one with fewer connections in use wins. Not the one
+    /// that has just refused.
+    fn replica<'a>(&self, replicas: &'a [Arc<Member>], but: Option<&TabletAlias>) -> Option<&'a Arc<Member>> {
         let now = clock::now();
-        let serves = |m: &&Arc<Member>| self.health.serving(&m.info.alias);
+        let serves = |m: &&Arc<Member>| Some(&m.info.alias) != but && self.health.serving(&m.info.alias);
         let due = |m: &&Arc<Member>| {
             let gate = m.gate();
             gate.breaker().is_some_and(|b| b.wants_probe(gate.time(now)))
@@ -217,18 +230,43 @@ impl Fleet {
         if let Some(due) = replicas.iter().find(|m| serves(m) && due(m)) {
             return Some(due);
         }
-        let open = |m: &&Arc<Member>| {
+        let weight = |m: &Arc<Member>| {
             let gate = m.gate();
-            gate.breaker().is_some_and(|b| b.weight(gate.time(now)) == 0)
+            gate.breaker().map_or(100, |b| b.weight(gate.time(now)))
         };
-        let fitting: Vec<_> = replicas.iter().filter(|m| serves(m) && !open(m)).collect();
-        if fitting.is_empty() {
+        let fitting: SmallVec<[(&Arc<Member>, u32); 4]> = replicas
+            .iter()
+            .filter(serves)
+            .map(|m| (m, weight(m)))
+            .filter(|(_, weight)| *weight > 0)
+            .collect();
+        let (Some(a), Some(b)) = (self.draw(&fitting), self.draw(&fitting)) else {
             // All are refused; let the breaker of one say why.
-            return replicas.iter().find(|m| serves(m) && open(m));
-        }
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
-        let at = |i: usize| fitting.get(i % fitting.len()).copied();
-        let (a, b) = (at(first)?, at(first.wrapping_add(1))?);
+            return replicas.iter().find(serves);
+        };
         Some(if b.usage().0 < a.usage().0 { b } else { a })
+    }
+
+    /// One of them, with probability by weight.
+    fn draw<'a>(&self, fitting: &[(&'a Arc<Member>, u32)]) -> Option<&'a Arc<Member>> {
+        let total: u32 = fitting.iter().map(|(_, weight)| weight).sum();
+        let mut at = u32::try_from(self.random() % u64::from(total.max(1))).unwrap_or(0);
+        fitting
+            .iter()
+            .find(|(_, weight)| {
+                let here = at < *weight;
+                at = at.saturating_sub(*weight);
+                here
+            })
+            .map(|(member, _)| *member)
+    }
+
+    /// The next number of a sequence that looks random (splitmix64): good enough to spread load, and shared without a lock.
+    fn random(&self) -> u64 {
+        let step = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.turn.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 }

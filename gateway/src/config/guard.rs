@@ -19,8 +19,8 @@ pub struct Guard {
     /// Of a shard's replicas, how many percent may be out at once for errors or latency. Default 50; 0 none. Applied by
     /// a reload.
     pub ejection_cap: u32,
-    /// Of a tablet's pool, how many percent one kind of statement may hold while others want it too. Default 60; 0 no
-    /// bound. Applied by a reload.
+    /// Of a tablet's pool, how many percent one kind of statement may hold like any other while others want it too; beyond
+    /// that it leaves a tenth of the pool to them and waits for itself. Default 60; 0 no bound. Applied by a reload.
     pub max_pool_share: u32,
     /// How often a read outside a transaction is tried again on a shard whose tablet failed before a row was sent.
     /// Default 2; 0 never. Applied by a reload.

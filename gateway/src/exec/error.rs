@@ -235,14 +235,20 @@ impl ExecError {
 
     /// Whether it speaks of the command or its client, not of a leg: no answer in part helps.
     pub fn is_the_commands_own(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Killed(_)
-                | Self::ClientGone
-                | Self::ClientStalled(_)
-                | Self::Gather(_)
-                | Self::Answer { .. }
-        )
+            | Self::ClientGone
+            | Self::ClientStalled(_)
+            | Self::Gather(_)
+            | Self::Answer { .. } => true,
+            // A server that answered, with what one server would have answered too.
+            Self::Server { error, .. } => {
+                let outcome = TabletError::Server(error.clone()).outcome(Role::Primary);
+                matches!(outcome, Outcome::Success)
+            }
+            Self::Several { first, .. } => first.is_the_commands_own(),
+            _ => false,
+        }
     }
 
     /// Several legs' failures as one: the most useful code first.
@@ -357,6 +363,16 @@ impl GatewayError for ExecError {
             | Self::StateLost(_)
             | Self::TooManyReserved { .. } => ErrorKind::Refused,
             Self::Answer { .. } => ErrorKind::Internal,
+        }
+    }
+
+    fn errno(&self) -> (u16, [u8; 5]) {
+        match self {
+            Self::NotMonotone { source, .. } | Self::AllLegsFailed { source } => source.errno(),
+            Self::Several { first, .. } => first.errno(),
+            // Inside another error: its own message tells the server's.
+            Self::Server { .. } => crate::base::error::default_errno(ErrorKind::Unavailable),
+            _ => crate::base::error::default_errno(self.kind()),
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) async fn ask(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     legs: &[Leg],
-    shed: &mut Shed,
+    shed: &mut Shed<'_>,
 ) -> Result<Vec<Asked>, ExecError> {
     let now = clock::now();
     let mut ways = Vec::with_capacity(legs.len());
@@ -169,7 +169,7 @@ impl Collected {
         index: usize,
         shard: &ShardId,
         result: Result<Asked, ExecError>,
-        shed: &mut Shed,
+        shed: &mut Shed<'_>,
     ) -> Option<ExecError> {
         let error = match result {
             Ok(asked) => {
@@ -235,7 +235,7 @@ impl Asking<'_> {
             .map_err(|e| ExecError::tablet(leg.shard.clone(), e))?;
         let mut lease = Leased::fresh(leg.shard.clone(), self.role, conn);
         let deadline = self.limits.attempt_deadline(clock::now());
-        let sending = payload::send(&mut lease, leg, self.payload, self.work);
+        let sending = payload::send(&mut lease, leg, self.payload, (self.work, &self.limits));
         let head = match self.within(deadline, &leg.shard, sending).await {
             Ok(head) => head.map_err(|e| lost(&leg.shard, e, false))?,
             Err(e) => {

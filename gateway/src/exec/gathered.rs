@@ -1,17 +1,21 @@
 //! Rows of several legs become one result while they stream.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shardgate_wire::client::RowEvent;
+use shardgate_wire::stream::FLUSH_AT;
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::{Answer, add_ok};
 use super::held::Leased;
 use super::payload::Payload;
 use super::run::{Run, Told};
+use super::scatter::TIDY;
 use super::shed::Shed;
-use super::watch::{Interrupt, Limits};
+use super::watch::{Deadline, Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::base::clock;
 use crate::gather::{Gather, GatherError, GatherLimits, Protocol};
@@ -33,7 +37,7 @@ pub(super) async fn gathered(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     leases: &mut [Leased],
-    shed: &mut Shed,
+    shed: &mut Shed<'_>,
 ) -> Result<Answer, ExecError> {
     let protocol = match statement.payload {
         Payload::Text => Protocol::Text,
@@ -50,11 +54,13 @@ pub(super) async fn gathered(
         let first = answer.rows == 0;
         let turns = read_turn(run, leases, &gather, (first, shed.is_allowed())).await?;
         take_turns(turns, leases, (&mut gather, &mut ends), shed)?;
-        send_rows(run, &mut gather, &mut answer).await?;
+        send_rows(run, leases, &mut gather, &mut answer).await?;
     }
     if gather.is_filled() {
         // All the rows that were asked for: nothing is missing from it.
         shed.forget();
+    } else if shed.is_partial() && ends.iter().all(Option::is_none) {
+        return Err(shed.nothing_left());
     }
     finish(run, leases, &ends, (&mut answer, shed)).await;
     Ok(answer)
@@ -65,26 +71,33 @@ async fn read_columns(
     statement: &Statement<'_>,
     leases: &mut [Leased],
     gather: &mut Gather,
-    shed: &mut Shed,
+    shed: &mut Shed<'_>,
 ) -> Result<(), ExecError> {
-    let limits = run.limits.attempt(clock::now());
+    let deadline = run.limits.attempt_deadline(clock::now());
+    let tablet = run.limits.tablet;
     let waiting = ExecError::names(leases.iter().map(|l| &l.shard));
     let reading = leases.iter_mut().map(|lease| async move {
-        let columns = lease.conn.wire().read_columns().await;
-        columns.map_err(|e| {
-            let error = lease.conn.failed(e, Sent::Maybe);
-            lease.settle(error.outcome(lease.role));
-            ExecError::tablet(lease.shard.clone(), error)
-        })
-    });
-    let all = match limits.watch(run.client, futures::future::join_all(reading)).await {
-        Ok(all) => all,
-        Err(i) => {
-            for lease in leases.iter_mut() {
-                run.give_up(lease, i);
+        let columns = by(deadline, lease.conn.wire().read_columns()).await;
+        match columns {
+            Ok(Ok(columns)) => Ok(columns),
+            Ok(Err(e)) => {
+                let error = lease.conn.failed(e, Sent::Maybe);
+                lease.settle_error(&error, tablet);
+                Err(ExecError::tablet(lease.shard.clone(), error))
             }
-            return Err(run.interrupted(i, waiting, statement.is_write));
+            Err(passed) => {
+                lease.gave_up(tablet);
+                Err(Interrupt::Deadline(passed).into_error(lease.shard.to_string(), ""))
+            }
         }
+    });
+    let all = match run
+        .limits
+        .watch(run.client, futures::future::join_all(reading))
+        .await
+    {
+        Ok(all) => all,
+        Err(i) => return Err(run.interrupted(i, waiting, statement.changes())),
     };
     for (leg, columns) in all.into_iter().enumerate() {
         let columns = match columns {
@@ -107,6 +120,14 @@ async fn read_columns(
     Ok(())
 }
 
+/// Waits for something until a deadline, if there is one.
+async fn by<T>(deadline: Option<Deadline>, what: impl Future<Output = T>) -> Result<T, Deadline> {
+    match deadline {
+        Some(passed) => tokio::time::timeout_at(passed.at, what).await.map_err(|_| passed),
+        None => Ok(what.await),
+    }
+}
+
 fn send_columns(run: &mut Run<'_>, gather: &Gather) {
     run.told = Told::Something;
     let status = run.client_status(StatusFlags::empty());
@@ -123,11 +144,12 @@ async fn read_turn(
     gather: &Gather,
     (first, may_shed): (bool, bool),
 ) -> Result<Turns, ExecError> {
+    let tablet = run.limits.tablet;
     let mut pending: FuturesUnordered<_> = leases
         .iter_mut()
         .enumerate()
         .filter(|(i, _)| gather.wants(*i))
-        .map(|(i, lease)| async move { (i, read_leg(lease).await) })
+        .map(|(i, lease)| async move { (i, read_leg(lease, tablet).await) })
         .collect();
     if pending.is_empty() {
         drop(pending);
@@ -198,7 +220,7 @@ async fn read_turn(
 }
 
 /// One row, and what else was read along with it. Waits only for the first, so that a drop loses nothing.
-async fn read_leg(lease: &mut Leased) -> Result<Turn, TabletError> {
+async fn read_leg(lease: &mut Leased, tablet: Option<Duration>) -> Result<Turn, TabletError> {
     let mut turn = Turn::default();
     let mut event = lease.conn.wire().next_row().await.map(Some);
     loop {
@@ -211,10 +233,13 @@ async fn read_leg(lease: &mut Leased) -> Result<Turn, TabletError> {
             }
             Ok(Some(RowEvent::Err(e))) => {
                 let error = TabletError::Server(server_error(&e));
-                lease.settle(error.outcome(lease.role));
+                lease.settle_error(&error, tablet);
                 return Err(error);
             }
-            Ok(None) => return Ok(turn),
+            Ok(None) => {
+                lease.streams_well();
+                return Ok(turn);
+            }
             Err(e) => {
                 let error = lease.conn.failed(e, Sent::Maybe);
                 lease.settle(error.outcome(lease.role));
@@ -233,7 +258,7 @@ fn take_turns(
     turns: Turns,
     leases: &[Leased],
     (gather, ends): (&mut Gather, &mut [Option<OkPacket>]),
-    shed: &mut Shed,
+    shed: &mut Shed<'_>,
 ) -> Result<(), ExecError> {
     for (leg, turn) in turns {
         let turn = match turn {
@@ -255,11 +280,20 @@ fn take_turns(
     Ok(())
 }
 
-async fn send_rows(run: &mut Run<'_>, gather: &mut Gather, answer: &mut Answer) -> Result<(), ExecError> {
+async fn send_rows(
+    run: &mut Run<'_>,
+    leases: &mut [Leased],
+    gather: &mut Gather,
+    answer: &mut Answer,
+) -> Result<(), ExecError> {
     while let Some(row) = gather.pop().map_err(|e: GatherError| ExecError::from(e))? {
         run.client.put_raw(&row);
         answer.rows += 1;
-        run.flush_if_full().await?;
+        if run.client.buffered() >= FLUSH_AT {
+            // From here on the client's pace decides how soon the legs are read, which no tablet is to be blamed for.
+            leases.iter_mut().for_each(Leased::streamed);
+            run.flush_if_full().await?;
+        }
     }
     Ok(())
 }
@@ -268,18 +302,12 @@ async fn finish(
     run: &mut Run<'_>,
     leases: &mut [Leased],
     ends: &[Option<OkPacket>],
-    (answer, shed): (&mut Answer, &mut Shed),
+    (answer, shed): (&mut Answer, &mut Shed<'_>),
 ) {
     let mut sum = OkPacket::default();
     for (lease, end) in leases.iter_mut().zip(ends) {
-        // A leg without an end was stopped early because the window is full. Its own LIMIT bounds what is left.
         let Some(end) = end else {
-            if !lease.conn.owes_answer() {
-                continue;
-            }
-            if !matches!(run.limits.watch(run.client, rest_of(lease)).await, Ok(Ok(()))) {
-                run.note_error(lease).await;
-            }
+            leave(run, lease).await;
             continue;
         };
         run.note_status(lease, end.status);
@@ -287,15 +315,34 @@ async fn finish(
         add_ok(&mut sum, end);
     }
     run.metrics.rows_returned.add(answer.rows);
-    sum.warnings = sum
-        .warnings
-        .saturating_add(shed.warn(run.metrics, &mut answer.warnings));
+    sum.warnings = sum.warnings.saturating_add(shed.warn(&mut answer.warnings));
     answer.warning_count = sum.warnings;
     run.put_rows_end(&sum, false);
 }
 
-/// Reads a leg to its end.
-async fn rest_of(lease: &mut Leased) -> Result<(), TabletError> {
-    while read_leg(lease).await?.end.is_none() {}
-    Ok(())
+/// Lets go of a leg that was stopped early: because the window is full, when its own LIMIT bounds what is left and that is
+/// mostly here already, or because it was left out. What does not end soon is dropped, and reaped; what the session keeps
+/// is given longer.
+async fn leave(run: &mut Run<'_>, lease: &mut Leased) {
+    if !lease.conn.owes_answer() {
+        return;
+    }
+    let patience = if lease.stays() { TIDY } else { LEAVE };
+    let tablet = run.limits.tablet;
+    let rest = async {
+        loop {
+            match read_leg(lease, tablet).await {
+                Ok(turn) if turn.end.is_some() => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    };
+    let rest = tokio::time::timeout(patience, rest);
+    if !matches!(run.limits.watch(run.client, rest).await, Ok(Ok(true))) {
+        run.note_error(lease).await;
+    }
 }
+
+/// How long the rest of a leg that nobody wants may take to arrive, so that its connection need not be closed.
+const LEAVE: Duration = Duration::from_millis(50);

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use shardgate_sql::Flavor;
+
 use crate::base::{Role, ShardId, clock};
 use crate::guard::{Attempt, Outcome};
-use crate::tablet::{PooledConn, Reservation};
+use crate::tablet::{PooledConn, Reservation, TabletError, limit_name};
 
 /// One connection in a session's hands.
 #[derive(Debug)]
@@ -44,6 +46,27 @@ impl Leased {
         }
     }
 
+    /// The attempt on it ended with this error.
+    pub fn settle_error(&mut self, error: &TabletError, tablet_timeout: Option<Duration>) {
+        match error.outcome(self.role) {
+            Outcome::Timeout => self.timed_out_by_itself(tablet_timeout),
+            outcome => self.settle(outcome),
+        }
+    }
+
+    /// The server ended the statement by a limit of its own. That is held against it only if it had a fair chance, and not
+    /// if the limit was the client's.
+    pub fn timed_out_by_itself(&mut self, tablet_timeout: Option<Duration>) {
+        let of_client = [Flavor::MariaDb, Flavor::MySql]
+            .into_iter()
+            .any(|flavor| self.conn.applied().get(&limit_name(flavor)).is_some());
+        if of_client {
+            self.settle(Outcome::Neutral);
+        } else {
+            self.gave_up(tablet_timeout);
+        }
+    }
+
     /// More rows came; once they have come for a while the attempt has succeeded, since from then on the client's pace
     /// decides.
     pub fn streams_well(&mut self) {
@@ -56,6 +79,11 @@ impl Leased {
             Some(_) => self.settle(Outcome::Success),
             None => {}
         }
+    }
+
+    /// Rows of it went to the client: what becomes of the rest is no longer the tablet's doing alone.
+    pub fn streamed(&mut self) {
+        self.settle(Outcome::Success);
     }
 
     /// The attempt on it was given up because a deadline passed.

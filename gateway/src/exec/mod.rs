@@ -41,6 +41,8 @@ pub struct Statement<'a> {
     pub role: Role,
     /// Whether it changes anything: its outcome must be known.
     pub is_write: bool,
+    /// Whether it may change something although it reads: it calls a stored function. It is never tried twice.
+    pub may_change: bool,
     /// Whether it is DDL, which no transaction undoes.
     pub is_ddl: bool,
     /// How it travels.
@@ -58,6 +60,11 @@ pub struct Statement<'a> {
 }
 
 impl Statement<'_> {
+    /// Whether something may have been changed once it was sent.
+    pub fn changes(&self) -> bool {
+        self.is_write || self.may_change
+    }
+
     /// The renaming of a leg's column definitions, if its database has another name than the keyspace.
     pub fn rename_of(&self, leg: usize) -> Option<&Rename> {
         self.renames.get(leg).filter(|r| !r.is_identity())

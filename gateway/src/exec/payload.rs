@@ -6,6 +6,7 @@ use shardgate_wire::protocol::command;
 use shardgate_wire::{ErrPacket, WireError};
 
 use super::held::Leased;
+use super::watch::Limits;
 use crate::base::clock;
 use crate::guard::{Outcome, Work};
 use crate::route::{Leg, LegParams};
@@ -37,7 +38,7 @@ pub(super) async fn send(
     lease: &mut Leased,
     leg: &Leg,
     payload: Payload<'_>,
-    work: Work,
+    (work, limits): (Work, &Limits<'_>),
 ) -> Result<Head, TabletError> {
     let started = clock::now();
     let unused = lease.conn.is_unused();
@@ -54,6 +55,9 @@ pub(super) async fn send(
         if matches!(head, Ok(Head::ResultSet { .. })) {
             attempt.responded(lease.conn.gate(), now);
             lease.attempt = Some(attempt);
+        } else if outcome == Outcome::Timeout {
+            lease.attempt = Some(attempt);
+            lease.timed_out_by_itself(limits.tablet);
         } else {
             attempt.record(lease.conn.gate(), outcome, now);
         }

@@ -28,7 +28,7 @@ pub(super) struct Tries {
 impl Tries {
     /// None for whatever is not a read on its own.
     pub(super) fn of(run: &Run<'_>, statement: &Statement<'_>) -> Self {
-        let alone = !statement.is_write && !run.transaction.is_active() && run.reserve.is_none();
+        let alone = !statement.changes() && !run.transaction.is_active() && run.reserve.is_none();
         let left = if alone {
             run.fleet.guards().settings().retry_attempts
         } else {

@@ -451,10 +451,21 @@ pub(super) fn find_way(
             shard: shard.clone(),
             role: role.as_str(),
         })?;
-    let pass = pool
+    let error = match pool.enter(work, now) {
+        Ok(pass) => return Ok((pool, pass)),
+        Err(e) => ExecError::tablet(shard.clone(), e),
+    };
+    if role == Role::Primary {
+        return Err(error);
+    }
+    // Somebody else has its one probe, or it opened a moment ago: a sibling may be well.
+    let other = fleet
+        .pool_but(shard, role, found_rows, Some(&pool.info().alias))
+        .ok_or(error)?;
+    let pass = other
         .enter(work, now)
         .map_err(|e| ExecError::tablet(shard.clone(), e))?;
-    Ok((pool, pass))
+    Ok((other, pass))
 }
 
 /// How long a session that holds one slot, or wants several, waits for another: two such sessions could wait for each

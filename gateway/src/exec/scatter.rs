@@ -95,7 +95,7 @@ const SET_SAVEPOINT: &str = "SAVEPOINT `shardgate statement`";
 const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT `shardgate statement`";
 
 /// How long legs that still send rows may take to end after another leg failed, so that the session keeps them.
-const TIDY: Duration = Duration::from_secs(1);
+pub(super) const TIDY: Duration = Duration::from_secs(1);
 
 /// Runs a statement of the gateway's own on every leg, side by side.
 async fn on_all(run: &mut Run<'_>, leases: &mut [Leased], sql: &'static str) -> Result<(), ExecError> {
@@ -156,7 +156,7 @@ async fn answer(
 ) -> Result<Answer, ExecError> {
     let heads = send_all(run, statement, legs, leases).await?;
     // What is held together, in a transaction or by state, is not answered in part.
-    let mut shed = Shed::nothing();
+    let mut shed = Shed::nothing(run.metrics);
     one_answer(run, statement, heads, leases, &mut shed).await
 }
 
@@ -166,7 +166,7 @@ async fn one_answer(
     statement: &Statement<'_>,
     heads: Vec<Head>,
     leases: &mut [Leased],
-    shed: &mut Shed,
+    shed: &mut Shed<'_>,
 ) -> Result<Answer, ExecError> {
     let mut oks = Vec::new();
     let mut sets = 0;
@@ -222,7 +222,7 @@ async fn send_all(
     let answered: Vec<AtomicBool> = legs.iter().map(|_| AtomicBool::new(false)).collect();
     let each = legs.iter().zip(leases.iter_mut()).zip(&answered);
     let pending = each.map(|((leg, lease), answered)| async move {
-        let head = payload::send(lease, leg, payload, work).await;
+        let head = payload::send(lease, leg, payload, (work, &limits)).await;
         answered.store(true, Ordering::Relaxed);
         match head {
             Ok(Head::Err(e)) if !wait_for_all => Err(ExecError::Server {
@@ -244,7 +244,11 @@ async fn send_all(
             .await
     };
     result.unwrap_or_else(|i| {
-        for lease in leases.iter_mut() {
+        for (lease, _) in leases
+            .iter_mut()
+            .zip(&answered)
+            .filter(|(_, done)| !done.load(Ordering::Relaxed))
+        {
             run.give_up(lease, i);
         }
         let silent = legs

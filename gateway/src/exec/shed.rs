@@ -13,25 +13,28 @@ use crate::route::Monotone;
 
 /// The legs of one statement that failed and are left out.
 #[derive(Debug)]
-pub(super) struct Shed {
+pub(super) struct Shed<'a> {
     allowed: Option<Monotone>,
+    metrics: &'a Metrics,
     missing: Vec<(ShardId, ExecError)>,
 }
 
-impl Shed {
+impl<'a> Shed<'a> {
     /// What this client and this plan allow.
-    pub(super) fn of(run: &Run<'_>, statement: &Statement<'_>) -> Self {
+    pub(super) fn of(run: &Run<'a>, statement: &Statement<'_>) -> Self {
         let asked = run.partial == Partial::Accepted && !run.transaction.is_active();
         Self {
             allowed: asked.then_some(statement.monotone),
+            metrics: run.metrics,
             missing: Vec::new(),
         }
     }
 
     /// Nothing may be left out.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn nothing(metrics: &'a Metrics) -> Self {
         Self {
             allowed: None,
+            metrics,
             missing: Vec::new(),
         }
     }
@@ -53,10 +56,13 @@ impl Shed {
     /// A failure for a client whose plan allows no partial answer: with the reason, if it asked for one.
     pub(super) fn refuse(&self, error: ExecError) -> ExecError {
         match self.allowed {
-            Some(Monotone::No(reason)) if !error.is_the_commands_own() => ExecError::NotMonotone {
-                reason,
-                source: Box::new(error),
-            },
+            Some(Monotone::No(reason)) if !error.is_the_commands_own() => {
+                self.metrics.partial.handle("not_monotone").inc();
+                ExecError::NotMonotone {
+                    reason,
+                    source: Box::new(error),
+                }
+            }
             Some(_) | None => error,
         }
     }
@@ -71,16 +77,21 @@ impl Shed {
         }
     }
 
+    /// Whether any leg is missing.
+    pub(super) fn is_partial(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
     /// The answer is complete without them.
     pub(super) fn forget(&mut self) {
         self.missing.clear();
     }
 
     /// One warning for each missing shard; tells how many.
-    pub(super) fn warn(&mut self, metrics: &Metrics, warnings: &mut Vec<Warning>) -> u16 {
+    pub(super) fn warn(&mut self, warnings: &mut Vec<Warning>) -> u16 {
         let missing = std::mem::take(&mut self.missing);
         if !missing.is_empty() {
-            metrics.partial.handle("answered").inc();
+            self.metrics.partial.handle("answered").inc();
         }
         let count = u16::try_from(missing.len()).unwrap_or(u16::MAX);
         for (shard, error) in missing {

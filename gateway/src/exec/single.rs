@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use shardgate_wire::client::Head;
 use shardgate_wire::relay::{RelayEnd, RelayError, RelayLimits, RelayStats, relay_rows};
@@ -61,14 +62,14 @@ async fn answer(
     leg: &Leg,
     lease: &mut Leased,
 ) -> Result<Answer, ExecError> {
-    let limits = run.limits.attempt(clock::now());
-    let sending = payload::send(lease, leg, statement.payload, run.work);
+    let mut limits = run.limits.attempt(clock::now());
+    let sending = payload::send(lease, leg, statement.payload, (run.work, &limits));
     let head = limits.watch(run.client, sending).await;
     let mut head = match head {
-        Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
+        Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.changes() && !lease.in_transaction))?,
         Err(i) => {
             run.give_up(lease, i);
-            return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write));
+            return Err(run.interrupted(i, leg.shard.to_string(), statement.changes()));
         }
     };
     let mut answer = Answer::default();
@@ -92,11 +93,26 @@ async fn answer(
         if !end.status.contains(StatusFlags::MORE_RESULTS) {
             return Ok(answer);
         }
-        let next = limits.watch(run.client, read_head(&mut lease.conn)).await;
-        head = match next {
-            Ok(head) => head.map_err(|e| lost(&leg.shard, e, statement.is_write && !lease.in_transaction))?,
-            Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.is_write)),
+        // The deadline was for the first row; from then on a tablet may only be silent for so long.
+        limits.deadline = None;
+        let reading = silent_for(run.limits.tablet_silent, read_head(&mut lease.conn));
+        head = match limits.watch(run.client, reading).await {
+            Ok(Ok(head)) => {
+                head.map_err(|e| lost(&leg.shard, e, statement.changes() && !lease.in_transaction))?
+            }
+            Ok(Err(Silent)) => return Err(run.tablet_silent(&mut [lease])),
+            Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.changes())),
         };
+    }
+}
+
+/// Nothing came for too long.
+struct Silent;
+
+async fn silent_for<T>(limit: Option<Duration>, what: impl Future<Output = T>) -> Result<T, Silent> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, what).await.map_err(|_| Silent),
+        None => Ok(what.await),
     }
 }
 
@@ -134,11 +150,11 @@ async fn result_set(
         Ok(Ok(columns)) => columns,
         Ok(Err(e)) => {
             lease.settle(e.outcome(lease.role));
-            return Err(lost(&shard, e, statement.is_write && !lease.in_transaction));
+            return Err(lost(&shard, e, statement.changes() && !lease.in_transaction));
         }
         Err(i) => {
             run.give_up(lease, i);
-            return Err(run.interrupted(i, shard.to_string(), statement.is_write));
+            return Err(run.interrupted(i, shard.to_string(), statement.changes()));
         }
     };
     run.told = Told::Something;
@@ -184,7 +200,7 @@ async fn relay(
     };
     answer.rows += stats.rows;
     run.metrics.rows_returned.add(stats.rows);
-    let is_write = statement.is_write && !lease.in_transaction;
+    let is_write = statement.changes() && !lease.in_transaction;
     match result {
         Ok(Ok(RelayEnd::End(end))) => {
             lease.settle(Outcome::Success);
@@ -192,7 +208,7 @@ async fn relay(
         }
         Ok(Ok(RelayEnd::Err(e))) => {
             let error = server_error(&e);
-            lease.settle(TabletError::Server(error.clone()).outcome(lease.role));
+            lease.settle_error(&TabletError::Server(error.clone()), run.limits.tablet);
             let shard = lease.shard.clone();
             Err(ExecError::Server { shard, error })
         }
@@ -210,7 +226,7 @@ async fn relay(
         }
         Err(i) => {
             run.give_up(lease, i);
-            Err(run.interrupted(i, lease.shard.to_string(), statement.is_write))
+            Err(run.interrupted(i, lease.shard.to_string(), statement.changes()))
         }
     }
 }

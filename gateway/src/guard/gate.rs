@@ -24,10 +24,24 @@ pub struct Gate {
     breaker: Option<Arc<Breaker>>,
     origin: Instant,
     /// Percent of a pool for one kind.
-    share: u32,
-    /// The kind that asked last while the pool was busy, and when that changed last.
+    max_share: u32,
+    /// The kind that asked last while the pool was busy, and when.
     asked_last: AtomicU64,
-    changed_at: AtomicU64,
+    asked_at: AtomicU64,
+    /// When another kind than that asked last; zero if none did.
+    other_at: AtomicU64,
+}
+
+/// Whether a kind of statement holds more of a pool than its share while others want the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// It does not.
+    Within,
+    /// It does.
+    Beyond {
+        /// Connections it holds.
+        held: u32,
+    },
 }
 
 /// The leave to go on to the pool. While a breaker recovers it is the one probe; dropped, the probe is free again.
@@ -58,15 +72,23 @@ impl Gate {
             shard,
             breaker,
             origin,
-            share: max_share,
+            max_share,
             asked_last: AtomicU64::new(0),
-            changed_at: AtomicU64::new(0),
+            asked_at: AtomicU64::new(0),
+            other_at: AtomicU64::new(0),
         }
     }
 
     /// A gate without a breaker, for a tablet that nobody guards.
     pub fn open(name: String, shard: Arc<ShardGuard>, origin: Instant) -> Self {
         Self::new(name, shard, None, origin, 0)
+    }
+
+    /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth
+    /// for the others. Zero if the pool is too small to be shared.
+    pub fn beyond_share(&self, size: usize) -> usize {
+        let share = size * self.max_share as usize / 100;
+        size.saturating_sub(share + (size / 10).max(1))
     }
 
     /// The guards of the shard.
@@ -90,11 +112,13 @@ impl Gate {
         if let Some(breaker) = &self.breaker {
             let at = self.time(now);
             if !breaker.is_plainly_closed() {
+                // Only a probe is held while it waits: it is the one there is.
                 probe = Some(
                     breaker
                         .try_acquire_owned(work, at)
                         .map_err(|rejected| self.refused(rejected))?,
-                );
+                )
+                .filter(OwnedPermit::is_probe);
             }
             self.shard
                 .kinds()
@@ -135,33 +159,42 @@ impl Gate {
         }
     }
 
-    /// Bounds the share of a kind in a pool of which `busy` of `size` slots are taken. A kind is bound only while others
-    /// want the pool; but since its statements run for long once they are in, "while" reaches a second back: else it had
-    /// all slots before the first other asks.
-    pub fn may_take(&self, work: Work, (busy, size): (usize, usize), now: Instant) -> Result<(), Refused> {
+    /// Whether a kind may take a slot of a pool, of which `busy` of `size` are taken, like any other. A kind that holds its
+    /// share while others want the pool may not: it has to leave a reserve. Since its statements run for long once they
+    /// are in, "while" reaches a second back: else it had all slots before the first other asks.
+    pub fn share(&self, work: Work, (busy, size): (usize, usize), now: Instant) -> Share {
         let Some(breaker) = &self.breaker else {
-            return Ok(());
+            return Share::Within;
         };
-        if self.share == 0 || work == Work::CONNECT || busy * 100 < size * self.share as usize {
-            return Ok(());
+        if self.max_share == 0 || work == Work::CONNECT || busy * 100 < size * self.max_share as usize {
+            return Share::Within;
         }
-        let at = self.time(now);
+        let at = self.time(now).as_nanos().max(1);
         let kind = work.fingerprint();
-        if self.asked_last.swap(kind, Ordering::Relaxed) != kind {
-            self.changed_at.store(at.as_nanos(), Ordering::Relaxed);
+        let before = self.asked_last.swap(kind, Ordering::Relaxed);
+        let asked_at = self.asked_at.swap(at, Ordering::Relaxed);
+        if before != kind {
+            // Zero before anybody asked.
+            self.other_at.store(asked_at, Ordering::Relaxed);
         }
-        let changed = Time::from_nanos(self.changed_at.load(Ordering::Relaxed));
-        let others = at.since(changed) < WANTED;
+        let other = self.other_at.load(Ordering::Relaxed);
+        let others = other != 0 && Time::from_nanos(at).since(Time::from_nanos(other)) < WANTED;
         let (held, _) = breaker.in_flight_of(work);
         let size = u32::try_from(size).unwrap_or(u32::MAX);
-        if may_take_slot(held, size, self.share, others) {
-            return Ok(());
+        if may_take_slot(held, size, self.max_share, others) {
+            Share::Within
+        } else {
+            Share::Beyond { held }
         }
-        Err(Refused::Share {
+    }
+
+    /// The refusal of a kind that holds more than its share, and of which as many wait as may.
+    pub fn share_refused(&self, held: u32, size: usize) -> Refused {
+        Refused::Share {
             name: self.name.clone(),
             held,
-            size,
-        })
+            size: u32::try_from(size).unwrap_or(u32::MAX),
+        }
     }
 
     /// Begins an attempt: the first byte is about to be sent.
@@ -170,7 +203,6 @@ impl Gate {
             return Ok(Attempt::unguarded(pass.work, now));
         };
         let at = self.time(now);
-        self.shard.budget().attempt(at);
         let permit = match pass.probe.take() {
             Some(mut permit) => {
                 permit.sent(at);
@@ -188,6 +220,7 @@ impl Gate {
                 name: self.name.clone(),
                 rejected,
             })?;
+        self.shard.budget().attempt(at);
         Ok(Attempt::new(permit, kind, pass.work, now))
     }
 

@@ -4,7 +4,8 @@
 //! Until then asking costs one load.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use shardgate_breaker::{Breaker, Config, Listener, OwnedPermit, Reason, Registry, Rejected, Time, Work};
 
@@ -12,12 +13,17 @@ use shardgate_breaker::{Breaker, Config, Listener, OwnedPermit, Reason, Registry
 /// open at once the shard's own breaker is the one that matters.
 const MOST: usize = 256;
 
+/// A kind that has been well for so long is forgotten. Longer than any window, so that what counts in one is not lost.
+const FORGET: Duration = Duration::from_mins(2);
+
 /// The breakers of kinds of statement on one shard.
 #[derive(Debug)]
 pub struct Kinds {
     breakers: Registry<u64>,
-    /// Whether any was ever made.
+    /// Whether there is any.
     any: AtomicBool,
+    /// When one was last blamed or timed out.
+    touched: AtomicU64,
     config: Config,
 }
 
@@ -27,6 +33,7 @@ impl Kinds {
         Self {
             breakers: Registry::new(MOST),
             any: AtomicBool::new(false),
+            touched: AtomicU64::new(0),
             config,
         }
     }
@@ -72,8 +79,16 @@ impl Kinds {
 
     /// Looks at what time tells, and forgets those that say nothing any more.
     pub fn tick(&self, now: Time) {
-        if self.any.load(Ordering::Relaxed) {
-            self.breakers.tick(now);
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        self.breakers.tick(now);
+        let touched = Time::from_nanos(self.touched.load(Ordering::Relaxed));
+        if now.since(touched) >= FORGET {
+            self.breakers.sweep(now);
+            if self.breakers.is_empty() {
+                self.any.store(false, Ordering::Relaxed);
+            }
         }
     }
 
@@ -83,6 +98,7 @@ impl Kinds {
         now: Time,
         listener: impl FnOnce() -> Arc<dyn Listener>,
     ) -> Option<Arc<Breaker>> {
+        self.touched.store(now.as_nanos(), Ordering::Relaxed);
         if let Some(known) = self.breakers.get(&fingerprint) {
             return Some(known);
         }
@@ -98,7 +114,6 @@ impl Kinds {
 mod tests {
     use super::*;
     use shardgate_breaker::State;
-    use std::time::Duration;
 
     fn quiet() -> Arc<dyn Listener> {
         Arc::new(())

@@ -22,7 +22,7 @@ mod shard;
 
 pub use attempt::Attempt;
 pub use error::Refused;
-pub use gate::{Gate, Pass};
+pub use gate::{Gate, Pass, Share};
 pub use kinds::Kinds;
 pub use registry::Guards;
 pub use settings::GuardSettings;

@@ -99,6 +99,12 @@ impl Plan {
         Self { kind, ..self }
     }
 
+    /// Whether it calls a stored function, which may write: what was sent may have changed something even if it reads.
+    #[must_use]
+    pub fn calls_stored(&self) -> bool {
+        self.calls_stored
+    }
+
     /// How many parameters it takes.
     #[must_use]
     pub fn param_count(&self) -> usize {

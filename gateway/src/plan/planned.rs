@@ -27,6 +27,8 @@ pub struct Plan {
     pub(super) explains: Option<Explains>,
     /// Why it may not run on any one shard, if no condition says which.
     pub(super) anywhere: Option<PlanError>,
+    /// Whether it calls a function that is no server's own: such a one may write, whatever the statement is.
+    pub(super) calls_stored: bool,
     /// Whether it has functions that the session answers.
     pub(super) asks_session: bool,
     /// Literals that the plan was read from, with their text: another text needs another plan.

@@ -348,6 +348,7 @@ impl Planner<'_, '_> {
             pinned: Vec::new(),
             explains: None,
             anywhere: None,
+            calls_stored: functions::first_stored(self.statement).is_some(),
             asks_session,
         }
     }

@@ -122,8 +122,7 @@ async fn serve(core: Arc<Core>, stream: TcpStream, peer: SocketAddr) {
         }
     };
     drop(settings);
-    // Boxed: this task's future holds the handshake's too, and both need not be as large as the larger.
-    Box::pin(run_session(core, client, peer)).await;
+    run_session(core, client, peer).await;
 }
 
 async fn run_session(core: Arc<Core>, mut client: ClientConn, peer: SocketAddr) {
@@ -148,7 +147,8 @@ async fn run_session(core: Arc<Core>, mut client: ClientConn, peer: SocketAddr) 
     let registration = core.shared.sessions.register(id, user, peer.to_string());
     let shared = Arc::clone(&core.shared);
     let started = clock::now();
-    let end = Session::new(shared, client, registration, target).run().await;
+    // Boxed: this task's future holds the handshake's too, and both need not be as large as the larger.
+    let end = Box::pin(Session::new(shared, client, registration, target).run()).await;
     tracing::debug!(connection = id, ?end, lasted = ?clock::now().duration_since(started), "client left");
 }
 

@@ -259,11 +259,7 @@ impl Core {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
         let all = tablets(&config);
-        self.shared.fleet.guards().keep(
-            |id| all.iter().any(|t| t.shard == *id),
-            |alias| all.iter().any(|t| t.alias == *alias),
-        );
-        self.shared.fleet.update(all);
+        self.shared.fleet.update(all.clone());
         self.shared.lately.keep(|s| {
             view.catalog
                 .keyspace(s.keyspace.as_str())
@@ -271,6 +267,11 @@ impl Core {
         });
         self.shared.view.store(Arc::new(view));
         self.pollers.retire_all_but(polled);
+        // Only now: a poller of the old tablets would make what is forgotten here again.
+        self.shared.fleet.guards().keep(
+            |id| all.iter().any(|t| t.shard == *id),
+            |alias| all.iter().any(|t| t.alias == *alias && t.role == Role::Replica),
+        );
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
         self.config.store(Arc::new(config));
         tracing::info!(file = %file.display(), what, "configuration reloaded");

@@ -299,6 +299,7 @@ impl Session {
         let statement = Statement {
             role: self.role(bound),
             is_write: bound.class.is_write(),
+            may_change: plan.calls_stored(),
             is_ddl: bound.is_ddl,
             payload,
             gather: &bound.gather,

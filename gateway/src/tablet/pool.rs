@@ -17,7 +17,7 @@ use super::slots::{Slot, SlotError, Slots};
 use super::{Settings, TabletError};
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics, Timing};
-use crate::guard::{Attempt, Gate, Pass};
+use crate::guard::{Attempt, Gate, Pass, Share};
 
 /// Bounds of one tablet's pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,8 @@ impl Pool {
         metrics: &Arc<Metrics>,
     ) -> Arc<Self> {
         let counters = PoolCounters::new(metrics, &info);
-        let slots = Slots::new(options.size, options.max_waiters);
+        let slots =
+            Slots::new(options.size, options.max_waiters).with_beyond(gate.beyond_share(options.size));
         let reservations = Arc::new(Semaphore::new(options.max_reserved));
         Arc::new(Self {
             info,
@@ -213,27 +214,32 @@ impl Pool {
 
     async fn slot(&self, work: Work, deadline: Option<Instant>) -> Result<Slot, TabletError> {
         let started = clock::now();
-        let busy = self.slots.busy();
-        self.gate
-            .may_take(work, (busy, self.slots.size()), started)
-            .map_err(|e| self.refused(e))?;
-        if busy >= self.slots.size() {
+        let (busy, size) = (self.slots.busy(), self.slots.size());
+        let share = self.gate.share(work, (busy, size), started);
+        if busy >= size {
             self.counters.waited.inc();
         }
-        self.slots.acquire(deadline).await.map_err(|e| {
+        let got = match share {
+            Share::Within => self.slots.acquire(deadline).await,
+            Share::Beyond { .. } => self.slots.acquire_beyond(deadline).await,
+        };
+        got.map_err(|e| {
             self.counters.refused.inc();
             let tablet = self.info.alias.clone();
-            match e {
-                SlotError::Full => TabletError::PoolFull {
+            match (e, share) {
+                (SlotError::Full, Share::Beyond { held }) => {
+                    self.refused(self.gate.share_refused(held, size))
+                }
+                (SlotError::Full, Share::Within) => TabletError::PoolFull {
                     tablet,
-                    size: self.slots.size(),
+                    size,
                     waiters: self.slots.waiting(),
                 },
-                SlotError::TimedOut => TabletError::PoolTimeout {
+                (SlotError::TimedOut, _) => TabletError::PoolTimeout {
                     tablet,
                     waited: clock::now().duration_since(started),
                 },
-                SlotError::Closed => TabletError::Draining { tablet },
+                (SlotError::Closed, _) => TabletError::Draining { tablet },
             }
         })
     }

@@ -17,12 +17,17 @@ pub struct Slots {
     size: usize,
     waiting: AtomicUsize,
     max_waiters: usize,
+    /// What kinds of statement beyond their share may use, and how many of them wait for it. They wait apart, so that
+    /// they do not fill the queue either.
+    beyond: Option<Arc<Semaphore>>,
+    waiting_beyond: AtomicUsize,
 }
 
 /// One slot, free again when dropped.
 #[derive(Debug)]
 pub struct Slot {
     _permit: OwnedSemaphorePermit,
+    _beyond: Option<OwnedSemaphorePermit>,
 }
 
 /// Why there is no slot.
@@ -53,7 +58,29 @@ impl Slots {
             size,
             waiting: AtomicUsize::new(0),
             max_waiters,
+            beyond: None,
+            waiting_beyond: AtomicUsize::new(0),
         }
+    }
+
+    /// With so many slots for kinds of statement beyond their share; with none they are not bound.
+    #[must_use]
+    pub fn with_beyond(self, slots: usize) -> Self {
+        let beyond = (slots > 0).then(|| Arc::new(Semaphore::new(slots)));
+        Self { beyond, ..self }
+    }
+
+    /// [`Self::acquire`] for a kind of statement that holds its share: it has to leave a reserve to the others.
+    pub async fn acquire_beyond(&self, deadline: Option<Instant>) -> Result<Slot, SlotError> {
+        let Some(beyond) = &self.beyond else {
+            return self.acquire(deadline).await;
+        };
+        let extra = line(beyond, (&self.waiting_beyond, self.max_waiters), deadline).await?;
+        let slot = self.acquire(deadline).await?;
+        Ok(Slot {
+            _beyond: Some(extra),
+            ..slot
+        })
     }
 
     /// How many slots there are.
@@ -73,36 +100,50 @@ impl Slots {
 
     /// A slot, at once or after waiting in line until the deadline.
     pub async fn acquire(&self, deadline: Option<Instant>) -> Result<Slot, SlotError> {
-        match Arc::clone(&self.free).try_acquire_owned() {
-            Ok(permit) => return Ok(Slot { _permit: permit }),
-            Err(tokio::sync::TryAcquireError::Closed) => return Err(SlotError::Closed),
-            Err(tokio::sync::TryAcquireError::NoPermits) => {}
-        }
-        let _waiting = self.join_queue().ok_or(SlotError::Full)?;
-        let permit = Arc::clone(&self.free).acquire_owned();
-        let got = match deadline {
-            Some(at) => tokio::time::timeout_at(at, permit)
-                .await
-                .map_err(|_| SlotError::TimedOut)?,
-            None => permit.await,
-        };
-        got.map(|permit| Slot { _permit: permit })
-            .map_err(|_| SlotError::Closed)
+        let permit = line(&self.free, (&self.waiting, self.max_waiters), deadline).await?;
+        Ok(Slot {
+            _permit: permit,
+            _beyond: None,
+        })
     }
 
     /// Wakes all waiters with an error and gives no slot any more; slots that are out stay valid.
     pub fn close(&self) {
         self.free.close();
+        if let Some(beyond) = &self.beyond {
+            beyond.close();
+        }
     }
+}
 
-    fn join_queue(&self) -> Option<Waiting<'_>> {
-        self.waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
-                (n < self.max_waiters).then_some(n + 1)
-            })
-            .ok()
-            .map(|_| Waiting(&self.waiting))
+/// A permit, at once or after waiting in a bounded line until the deadline.
+async fn line(
+    free: &Arc<Semaphore>,
+    (waiting, max_waiters): (&AtomicUsize, usize),
+    deadline: Option<Instant>,
+) -> Result<OwnedSemaphorePermit, SlotError> {
+    match Arc::clone(free).try_acquire_owned() {
+        Ok(permit) => return Ok(permit),
+        Err(tokio::sync::TryAcquireError::Closed) => return Err(SlotError::Closed),
+        Err(tokio::sync::TryAcquireError::NoPermits) => {}
     }
+    let _waiting = join_queue(waiting, max_waiters).ok_or(SlotError::Full)?;
+    let permit = Arc::clone(free).acquire_owned();
+    let got = match deadline {
+        Some(at) => tokio::time::timeout_at(at, permit)
+            .await
+            .map_err(|_| SlotError::TimedOut)?,
+        None => permit.await,
+    };
+    got.map_err(|_| SlotError::Closed)
+}
+
+fn join_queue(waiting: &AtomicUsize, max_waiters: usize) -> Option<Waiting<'_>> {
+    let more = |n: usize| (n < max_waiters).then_some(n + 1);
+    waiting
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+        .ok()
+        .map(|_| Waiting(waiting))
 }
 
 #[cfg(test)]
@@ -175,5 +216,28 @@ mod tests {
         }
         s.close();
         assert_eq!(waiter.await.unwrap(), Some(SlotError::Closed));
+    }
+
+    /// One kind of statement waits for itself, and leaves a slot and the queue to the others.
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_beyond_its_share_leaves_a_reserve_and_the_queue() {
+        let s = Arc::new(Slots::new(5, 1).with_beyond(1));
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(s.acquire(None).await.unwrap());
+        }
+        held.push(s.acquire_beyond(None).await.unwrap());
+        let waits = tokio::spawn({
+            let s = Arc::clone(&s);
+            async move { s.acquire_beyond(None).await }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(s.acquire_beyond(None).await.unwrap_err(), SlotError::Full);
+        assert_eq!((s.busy(), s.waiting()), (4, 0));
+        let other = s.acquire(None).await.unwrap();
+        drop(held.pop());
+        let slot = waits.await.unwrap().unwrap();
+        drop((other, slot, held));
+        assert_eq!(s.busy(), 0);
     }
 }

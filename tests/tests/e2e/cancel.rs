@@ -233,7 +233,8 @@ async fn a_client_lost_at_any_byte_of_an_answer_leaves_nothing_to_the_next() {
 #[tokio::test]
 async fn a_late_kill_interrupts_nobody_elses_query() {
     let fixture = Fixture::new(Layout::Modulo(1), 1, &[TABLE_T]).await;
-    let limits = "[timeouts]\nmysql_server_query_timeout = \"2s\"\nqueryserver_config_query_timeout = \"150ms\"\n";
+    let limits =
+        "[timeouts]\nmysql_server_query_timeout = \"2s\"\nqueryserver_config_query_timeout = \"150ms\"\n";
     let config = fixture.config_with(&format!("{}{limits}[guard]\nbreakers = false\n", pool(1)));
     let gateway = Gateway::serve(&config);
     let target = format!("{KEYSPACE}:s0");
@@ -261,14 +262,20 @@ async fn a_late_kill_interrupts_nobody_elses_query() {
             }
         }
     }
-    assert!(ended > 0 && given_up > 0, "{ended} ended, {given_up} were given up");
+    assert!(
+        ended > 0 && given_up > 0,
+        "{ended} ended, {given_up} were given up"
+    );
 }
 
 /// T3 [proxysql#711]: a tablet that takes a KILL and goes on all the same. The client has its answer at the deadline; the
 /// connection is closed after the grace, and counted apart.
 #[tokio::test]
 async fn a_tablet_that_ignores_kill_costs_its_client_one_deadline() {
-    let tablet = TabletSim::start("s0", "CREATE TABLE t (id BIGINT PRIMARY KEY);\nINSERT INTO t VALUES (1);\n");
+    let tablet = TabletSim::start(
+        "s0",
+        "CREATE TABLE t (id BIGINT PRIMARY KEY);\nINSERT INTO t VALUES (1);\n",
+    );
     let limits = "[timeouts]\nmysql_server_query_timeout = \"1s\"\nqueryserver_config_query_timeout = \"300ms\"\n\
                   kill_grace = \"200ms\"\n[guard]\nbreakers = false\n";
     let tablets = [tablet];
@@ -281,7 +288,11 @@ async fn a_tablet_that_ignores_kill_costs_its_client_one_deadline() {
     let began = Instant::now();
     let refusal = answer::refused(&mut conn, "SELECT id FROM t").await;
     assert_eq!(refusal.errno, 3024, "{refusal}");
-    assert!(began.elapsed() < Duration::from_millis(700), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_millis(700),
+        "{:?}",
+        began.elapsed()
+    );
     wait::until("the connection to be closed", Duration::from_secs(5), || async {
         let (_, vars) = gateway.http("GET", "/debug/vars").await;
         let vars: serde_json::Value = serde_json::from_str(&vars).unwrap();

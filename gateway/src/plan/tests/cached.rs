@@ -114,7 +114,10 @@ fn the_cache_is_bounded_and_counts() {
         version: 2,
         ..key(&fingerprint)
     };
-    assert!(cache.get(&elsewhere, &lexed).is_none(), "another schema is a miss");
+    assert!(
+        cache.get(&elsewhere, &lexed).is_none(),
+        "another schema is a miss"
+    );
     cache.clear();
     assert_eq!(cache.stats().entries, 0);
     PlanCache::new(0).insert(&key(&fingerprint), plan);
