@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 
-.PHONY: help demo bench bench-faults test test-tools test-build fmt fmt-check lint doc deny clean-tools
+.PHONY: help demo bench bench-faults bench-throughput test test-tools test-build fmt fmt-check lint doc deny clean-tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -13,7 +13,9 @@ help: ## list the targets
 demo: ## the gateway over four simulated shards, on 127.0.0.1:15306; ARGS="--shards 2" for others
 	$(CARGO) run --release --bin shardgate -- demo $(ARGS)
 
-bench: ## the gateway beside HAProxy and no proxy at all; needs mariadb-server, and haproxy for its column
+bench: bench-faults bench-throughput ## everything that `shardgate-bench` measures: faults, then throughput
+
+bench-throughput: ## the gateway beside HAProxy and no proxy at all; needs mariadb-server, and haproxy for its column
 	$(CARGO) build --release -p shardgate -p shardgate-bench
 	target/release/shardgate-bench throughput
 
