@@ -13,8 +13,8 @@ pub struct Limits {
     /// reload.
     pub max_connections: usize,
     /// The longest command or row, in bytes; a longer one is refused with error 1153. Keep it at the tablets'
-    /// `max_allowed_packet` or below. Default `64MiB`; at least `16KiB`, at most `1GiB`. Applied to new connections by
-    /// a reload.
+    /// `max_allowed_packet` or below; a tablet whose own is less is named in the log. Default `64MiB`; at least
+    /// `16KiB`, at most `1GiB`. Applied to new connections by a reload.
     #[serde(deserialize_with = "units::size")]
     pub max_packet: usize,
     /// What a client may send ahead while its command runs, in bytes; beyond that its socket is left unread. Default

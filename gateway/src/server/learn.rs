@@ -10,7 +10,7 @@ use shardgate_wire::codec::text;
 
 use super::build;
 use crate::base::metrics::Metrics;
-use crate::base::{KeyspaceName, Role, clock};
+use crate::base::{KeyspaceName, Role, TabletAlias, clock};
 use crate::config::{Config, Shard};
 use crate::plan::{self, Catalog};
 use crate::schema::{self, ColumnRow, DatabaseSchema, Finding, KeyspaceSchema, SchemaError};
@@ -36,6 +36,8 @@ pub(super) struct Learned {
     databases: Mutex<HashMap<KeyspaceName, Arc<DatabaseSchema>>>,
     dialect: Mutex<Option<Dialect>>,
     version: AtomicU64,
+    /// The longest packet that each tablet takes, where that is less than the gateway's and was logged.
+    small: Mutex<HashMap<TabletAlias, u64>>,
     /// What was logged of each keyspace's schema last.
     told: Mutex<HashMap<KeyspaceName, Vec<Finding>>>,
 }
@@ -68,7 +70,10 @@ impl Learned {
         let asked = keyspace.shards.iter().map(|shard| async move {
             let tablet = primary_of(tablets, name, shard)?;
             match load(tablet, config).await {
-                Ok(found) => Some((shard.name.clone(), found)),
+                Ok(loaded) => {
+                    self.check_packets(tablet, config, loaded.max_packet);
+                    Some((shard.name.clone(), loaded.schema))
+                }
                 Err(e) => {
                     tracing::warn!(tablet = %tablet.alias, error = %e, "cannot learn the tables of a shard");
                     None
@@ -91,6 +96,26 @@ impl Learned {
             }
         }
         lock(&self.databases).insert(name.clone(), Arc::new(schema.clone()));
+    }
+
+    /// Logs a tablet that takes less in one packet than clients may send: between the two it would close the connection
+    /// on them. Each is named once.
+    fn check_packets(&self, tablet: &TabletInfo, config: &Config, theirs: Option<u64>) {
+        let ours = config.limits.max_packet as u64;
+        let mut small = lock(&self.small);
+        match theirs.filter(|theirs| *theirs < ours) {
+            None => {
+                small.remove(&tablet.alias);
+            }
+            Some(theirs) => {
+                if small.insert(tablet.alias.clone(), theirs) != Some(theirs) {
+                    tracing::warn!(
+                        tablet = %tablet.alias, max_packet = ours, max_allowed_packet = theirs,
+                        "clients may send longer packets than the tablet takes; set limits.max_packet to no more"
+                    );
+                }
+            }
+        }
     }
 
     /// Keyspaces of which nothing is known yet.
@@ -194,7 +219,7 @@ pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
         let found = load(tablet, config).await;
         let findings = found.map_or_else(
             |_| Vec::new(),
-            |found| KeyspaceSchema::of(keyspace, &found).findings(),
+            |found| KeyspaceSchema::of(keyspace, &found.schema).findings(),
         );
         findings.into_iter().map(|finding| (name.clone(), finding))
     });
@@ -207,8 +232,15 @@ pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
     all
 }
 
+/// What one tablet told.
+struct Loaded {
+    schema: DatabaseSchema,
+    /// Its `max_allowed_packet`, if it says.
+    max_packet: Option<u64>,
+}
+
 /// Reads the schema of a tablet's database over a connection of its own, within the time that is allowed for it.
-async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<DatabaseSchema, SchemaError> {
+async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<Loaded, SchemaError> {
     let timeout = config.timeouts.schema_load;
     let database = || tablet.database.clone();
     let unreadable = |reason: String| SchemaError::Tablet {
@@ -227,11 +259,17 @@ async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<DatabaseSchem
         let kinds = rows(&mut conn, schema::tables_sql(&tablet.database))
             .await
             .map_err(unreadable)?;
+        let max_packet = conn.query_one(b"SELECT @@global.max_allowed_packet").await;
+        let max_packet = max_packet.ok().and_then(|(_, value)| value);
+        let max_packet = max_packet.and_then(|v| std::str::from_utf8(&v).ok()?.parse().ok());
         conn.quit().await;
         let columns = columns.iter().map(|row| ColumnRow::from_cells(cells(row)));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let views = schema::views(kinds.iter().map(|row| cells(row).collect()));
-        Ok(schema::learn(columns, &views))
+        Ok(Loaded {
+            schema: schema::learn(columns, &views),
+            max_packet,
+        })
     };
     let timed_out = |_| SchemaError::Timeout {
         database: database(),

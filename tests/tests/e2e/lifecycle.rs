@@ -250,3 +250,22 @@ async fn passwords_and_hashes_are_not_logged() {
         assert!(!said.contains(secret), "{secret} is in:\n{said}");
     }
 }
+
+/// Between the two limits a tablet would close its connection on what the gateway let through.
+#[tokio::test]
+async fn a_tablet_that_takes_shorter_packets_than_the_gateway_is_named() {
+    let fixture = Fixture::new(Layout::Unsharded, 1, &[TABLE_T]).await;
+    let mut server = fixture.shards[0].conn().await;
+    let theirs = answer::ok(&mut server, "SELECT @@global.max_allowed_packet")
+        .await
+        .single()
+        .parse::<u64>()
+        .unwrap();
+    for (ours, told) in [(theirs + 1024, true), (theirs, false)] {
+        let gateway = Gateway::serve(&fixture.config_with(&format!("[limits]\nmax_packet = {ours}\n")));
+        let mut conn = gateway.conn(KEYSPACE).await;
+        answer::ok(&mut conn, "SELECT 1").await;
+        let log = gateway.process().stderr();
+        assert_eq!(log.contains("longer packets than the tablet"), told, "{log}");
+    }
+}
