@@ -149,6 +149,20 @@ impl<'a> Lexed<'a> {
         }
     }
 
+    /// These tokens as a statement of their own. Offsets stay those of the whole.
+    #[must_use]
+    pub fn part(&self, tokens: Range<usize>) -> Lexed<'a> {
+        let end = tokens.end.min(self.tokens.len());
+        let start = tokens.start.min(end);
+        Lexed {
+            src: self.src,
+            options: self.options,
+            tokens: SmallVec::from_slice(&self.tokens[start..end]),
+            version_comments: Vec::new(),
+            directives: SmallVec::new(),
+        }
+    }
+
     /// The version comments met, in order. A statement that has any may mean something else on a server of another
     /// version or flavour.
     pub fn version_comments(&self) -> &[VersionComment] {

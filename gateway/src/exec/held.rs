@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shardgate_sql::Flavor;
 
+use super::transaction::Transaction;
 use crate::base::{Role, ShardId, clock};
 use crate::guard::{Attempt, Outcome};
 use crate::tablet::{PooledConn, Reservation, TabletError, limit_name};
@@ -147,6 +148,21 @@ impl Held {
         lease.attempt = None;
         if lease.stays() {
             self.leases.push(lease);
+        }
+    }
+
+    /// Takes a connection back after use. One that was lost takes with it what it held: the transaction, the session's
+    /// state.
+    pub fn take_back(&mut self, lease: Leased, transaction: &mut Transaction) {
+        if lease.conn.is_usable() {
+            self.put(lease);
+            return;
+        }
+        if lease.in_transaction {
+            transaction.fail(format!("{} was lost", lease.shard));
+        }
+        if let Some(claim) = &lease.reserved {
+            self.lose(claim.what);
         }
     }
 

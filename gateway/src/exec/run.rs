@@ -152,16 +152,7 @@ impl Run<'_> {
             for name in self.unknown {
                 lease.conn.forget_setting(name);
             }
-            if lease.conn.is_usable() {
-                self.held.put(lease);
-                continue;
-            }
-            if lease.in_transaction {
-                self.transaction.fail(format!("{} was lost", lease.shard));
-            }
-            if let Some(claim) = &lease.reserved {
-                self.held.lose(claim.what);
-            }
+            self.held.take_back(lease, self.transaction);
         }
     }
 

@@ -7,9 +7,9 @@ use super::lately::Trust;
 use super::{Session, SessionError, Shared};
 use crate::base::{GatewayError, KeyspaceName, Role, ShardId, clock};
 use crate::exec::{Deadline, ExecError, Layer};
-use crate::guard::Work;
+use crate::guard::{Outcome, Work};
 use crate::plan::{Keyspace, PlanError};
-use crate::tablet::Settings;
+use crate::tablet::{Settings, TabletError};
 
 /// How long a shard may take to answer a question that another could answer as well.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,6 +29,11 @@ pub(super) enum From {
 impl Session {
     /// The shard to ask, as far as is known now: the first of a keyspace's that is not known to be silent.
     pub(super) fn likely_index(&self, keyspace: &Keyspace, from: From) -> usize {
+        self.likely_index_but(keyspace, from, &[])
+    }
+
+    /// The same, of those not in a list.
+    fn likely_index_but(&self, keyspace: &Keyspace, from: From, but: &[usize]) -> usize {
         let shards = &keyspace.shards;
         if shards.len() < 2 {
             return 0;
@@ -39,7 +44,9 @@ impl Session {
             From::First => 0,
             From::Own => self.registration.handle.id as usize % shards.len(),
         };
-        let mut order = (0..shards.len()).map(|i| (start + i) % shards.len());
+        let mut order = (0..shards.len())
+            .map(|i| (start + i) % shards.len())
+            .filter(|i| !but.contains(i));
         let likely = |i: &usize| {
             let shard = &shards[*i].id;
             let silent = self.shared.lately.trust(shard, role, now) == Trust::Silent;
@@ -51,34 +58,40 @@ impl Session {
         order.find(likely).unwrap_or(start)
     }
 
-    /// Makes sure that [`Self::likely_index`] leads to a shard that answers: asks it, unless it answered a moment ago,
-    /// and waits only a little. Where no shard answers, the statement itself will tell why.
+    /// The shard that answers: asks the likely one, unless it answered a moment ago, and waits only a little. One whose
+    /// connections are all in use, or which a guard holds back, was not asked: it is passed over, and nothing is held
+    /// against it. Where no shard answers, the statement itself will tell why.
     pub(super) async fn find_answering(
         &mut self,
         keyspace: &Keyspace,
         from: From,
-    ) -> Result<(), SessionError> {
+    ) -> Result<usize, SessionError> {
         if keyspace.shards.len() < 2 {
-            return Ok(());
+            return Ok(0);
         }
         let role = self.state.target.role;
+        let mut busy = Vec::new();
         for _ in 0..MAX_ASKED {
-            let index = self.likely_index(keyspace, from);
+            let index = self.likely_index_but(keyspace, from, &busy);
             let Some(shard) = keyspace.shards.get(index) else {
-                return Ok(());
+                break;
             };
             if self.shared.lately.trust(&shard.id, role, clock::now()) != Trust::Likely {
-                return Ok(());
+                return Ok(index);
             }
-            match self.ping(&shard.id).await {
+            match Box::pin(self.ping(&shard.id)).await {
                 Ok(()) => {
                     self.shared.lately.answered(&shard.id, role, clock::now());
-                    return Ok(());
+                    return Ok(index);
                 }
-                Err(e) => self.note_silence(&shard.id, e)?,
+                Err(e) => {
+                    if self.note_silence(&shard.id, e)? == Asked::No {
+                        busy.push(index);
+                    }
+                }
             }
         }
-        Ok(())
+        Ok(self.likely_index_but(keyspace, from, &busy))
     }
 
     /// The shard for a statement that any shard of a keyspace can answer; `None` if there is no choice.
@@ -89,18 +102,16 @@ impl Session {
         if keyspace.shards.len() < 2 || self.held_shard().is_some() {
             return Ok(None);
         }
-        self.find_answering(keyspace, From::Own).await?;
-        let index = self.likely_index(keyspace, From::Own);
+        let index = self.find_answering(keyspace, From::Own).await?;
         Ok(keyspace.shards.get(index).map(|s| s.id.clone()))
     }
 
     async fn ping(&mut self, shard: &ShardId) -> Result<(), SessionError> {
         let patience = patience(self.deadline());
-        let mut lease = self.borrow(shard, Some(patience)).await?;
+        let mut lease = self.borrow(shard, Some(patience), Work::CONNECT).await?;
         let ping = lease.conn.ping(patience.at);
         let pinged = self.ask(shard, Some(patience), ping).await;
-        self.give_back(lease);
-        pinged
+        self.give_back(lease, pinged)
     }
 
     /// A shard to ask something that is about no keyspace: of the session's own, or any.
@@ -112,8 +123,7 @@ impl Session {
         if let Some(shard) = self.chosen_in(&keyspace) {
             return Ok(shard);
         }
-        self.find_answering(&keyspace, From::Own).await?;
-        let index = self.likely_index(&keyspace, From::Own);
+        let index = self.find_answering(&keyspace, From::Own).await?;
         let shard = keyspace.shards.get(index).ok_or(PlanError::NoKeyspace)?;
         Ok(shard.id.clone())
     }
@@ -178,22 +188,24 @@ impl Session {
         Ok(places)
     }
 
-    /// Notes that a shard did not answer a question that another may answer. Gives the error back where asking another
-    /// would be no use: a server's own answer, a client that is gone, a kill, a deadline.
-    pub(super) fn note_silence(&self, shard: &ShardId, error: SessionError) -> Result<(), SessionError> {
-        let elsewhere = matches!(
-            &error,
-            SessionError::Exec(
-                ExecError::Tablet { .. } | ExecError::NoTablet { .. } | ExecError::Deadline { .. }
-            )
-        );
-        if !elsewhere {
+    /// Notes that a shard did not answer a question that another may answer, if it was asked at all. Gives the error back
+    /// where asking another would be no use: a server's own answer, a client that is gone, a kill, a deadline.
+    pub(super) fn note_silence(&self, shard: &ShardId, error: SessionError) -> Result<Asked, SessionError> {
+        let SessionError::Exec(e) = &error else {
             return Err(error);
+        };
+        match was_asked(e) {
+            None => return Err(error),
+            Some(Asked::No) => {
+                tracing::debug!(%shard, error = %e, "not asked; questions that any shard can answer go elsewhere");
+                return Ok(Asked::No);
+            }
+            Some(Asked::Yes) => {}
         }
         let reason = error.client_error().message;
         let role = self.state.target.role;
         self.shared.lately.failed(shard, role, clock::now(), &reason);
-        Ok(())
+        Ok(Asked::Yes)
     }
 
     /// A keyspace by its name.
@@ -202,6 +214,30 @@ impl Session {
         found
             .cloned()
             .ok_or_else(|| SessionError::UnknownDatabase(name.to_string()))
+    }
+}
+
+/// Whether a shard that gave no answer was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It was, and is silent.
+    Yes,
+    /// The question never left the gateway.
+    No,
+}
+
+/// Whether a shard was asked before this error; `None` where another would answer no better.
+fn was_asked(error: &ExecError) -> Option<Asked> {
+    match error {
+        ExecError::Tablet { source, .. } => Some(match source {
+            TabletError::PoolFull { .. }
+            | TabletError::PoolTimeout { .. }
+            | TabletError::Draining { .. }
+            | TabletError::Guard(_) => Asked::No,
+            _ => Asked::Yes,
+        }),
+        ExecError::NoTablet { .. } | ExecError::Deadline { .. } => Some(Asked::Yes),
+        _ => None,
     }
 }
 
@@ -236,8 +272,56 @@ fn look_again(gateway: &Arc<Shared>, shard: ShardId, role: Role) {
         let Ok(mut conn) = pool.checkout(pass, &Settings::default(), Some(by)).await else {
             return;
         };
-        if conn.ping(by).await.is_ok() {
-            gateway.lately.answered(&shard, role, clock::now());
+        let Ok(attempt) = conn.start(Work::CONNECT, clock::now()) else {
+            return;
+        };
+        let gate = Arc::clone(conn.gate());
+        match conn.ping(by).await {
+            Ok(()) => {
+                attempt.record(&gate, Outcome::Success, clock::now());
+                gateway.lately.answered(&shard, role, clock::now());
+            }
+            Err(_) if conn.owes_answer() => attempt.gave_up(&gate, Some(PATIENCE), clock::now()),
+            Err(e) => attempt.record(&gate, e.outcome(conn.info().role), clock::now()),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_that_was_not_asked_is_not_called_silent() {
+        let tablet = || "s0".into();
+        let of = |source| {
+            let shard = ShardId {
+                keyspace: "k".into(),
+                shard: "-80".into(),
+            };
+            was_asked(&ExecError::tablet(shard, source))
+        };
+        let (size, waiters, waited) = (1, 1, PATIENCE);
+        for source in [
+            TabletError::PoolFull {
+                tablet: tablet(),
+                size,
+                waiters,
+            },
+            TabletError::PoolTimeout {
+                tablet: tablet(),
+                waited,
+            },
+            TabletError::Draining { tablet: tablet() },
+        ] {
+            assert_eq!(of(source), Some(Asked::No));
+        }
+        let connect = TabletError::Connect {
+            tablet: tablet(),
+            reason: "refused".into(),
+            timed_out: false,
+        };
+        assert_eq!(of(connect), Some(Asked::Yes));
+        assert_eq!(was_asked(&ExecError::ClientGone), None);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod anywhere;
+mod bodies;
 mod borrow;
 mod charset;
 mod command;

@@ -434,7 +434,7 @@ impl Session {
     }
 
     /// How long one attempt may take: DDL, batch work and commands without a limit have none.
-    fn tablet_timeout(&self, is_ddl: bool, timeout: Duration) -> Option<Duration> {
+    pub(super) fn tablet_timeout(&self, is_ddl: bool, timeout: Duration) -> Option<Duration> {
         let limited = !is_ddl && !self.state.olap && !timeout.is_zero();
         limited.then(|| limit(self.view.options.tablet_timeout)).flatten()
     }

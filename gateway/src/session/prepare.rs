@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 use shardgate_sql::{Lexed, TokenKind, classify, lex};
+use shardgate_wire::client::Prepared;
 use shardgate_wire::codec::PrepareOk;
 use shardgate_wire::{ColumnDef, ColumnType};
 
 use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
-use crate::exec::{ExecError, Rename};
+use crate::base::clock;
+use crate::exec::{ExecError, Interrupt, Leased, Rename, Run};
+use crate::guard::{Outcome, Work};
 use crate::plan::{BindInput, Plan};
 
 /// `ER_PS_MANY_PARAM`'s bound: the count travels in two bytes.
@@ -53,7 +56,7 @@ impl Session {
                 warnings: 0,
             }
         } else {
-            self.describe(&sql, &lexed).await?
+            Box::pin(self.describe(&sql, &lexed)).await?
         };
         let statement_id = self
             .state
@@ -135,33 +138,20 @@ impl Session {
                 keyspace: Bytes::copy_from_slice(plan.keyspace().name.as_str().as_bytes()),
             });
         let timeout = self.view.options.query_timeout;
+        let tablet = self.tablet_timeout(false, timeout);
         let mut run = self.lend(timeout, More::No, None, &[]);
+        run.limits.tablet = tablet;
+        run.work = Work::statement(plan.kind());
         let mut leases = run.acquire(std::slice::from_ref(&leg.shard), role).await?;
-        let mut result = None;
-        if let Some(lease) = leases.first_mut() {
-            result = Some(
-                run.limits
-                    .watch(run.client, lease.conn.prepare_anew(&leg.sql))
-                    .await,
-            );
-        }
-        run.put_back(leases);
-        let shard = leg.shard;
-        let prepared = match result {
-            Some(Ok(prepared)) => prepared.map_err(|e| ExecError::tablet(shard, e))?,
-            Some(Err(interrupt)) => {
-                return Err(interrupt
-                    .into_error(shard.to_string(), "; nothing was executed")
-                    .into());
-            }
-            None => {
-                return Err(ExecError::NoTablet {
-                    shard,
-                    role: role.as_str(),
-                }
-                .into());
-            }
+        let prepared = match leases.first_mut() {
+            Some(lease) => prepare_on(&mut run, lease, &leg.sql).await,
+            None => Err(ExecError::NoTablet {
+                shard: leg.shard.clone(),
+                role: role.as_str(),
+            }),
         };
+        run.put_back(leases);
+        let prepared = prepared?;
         let shown = |list: Vec<Bytes>| match rename.as_ref().filter(|r| !r.is_identity()) {
             Some(rename) => list.iter().map(|d| rename.column(d)).collect(),
             None => list,
@@ -171,6 +161,38 @@ impl Session {
             columns: shown(prepared.columns),
             warnings: prepared.ok.warnings,
         })
+    }
+}
+
+/// Has a statement prepared on a connection: an attempt like any other, since it may wait for a table as long as the
+/// statement itself would.
+async fn prepare_on(run: &mut Run<'_>, lease: &mut Leased, sql: &Bytes) -> Result<Prepared, ExecError> {
+    let shard = lease.shard.clone();
+    let started = clock::now();
+    let limits = run.limits.attempt(started);
+    let attempt = lease.conn.start(run.work, started);
+    lease.attempt = Some(attempt.map_err(|e| ExecError::tablet(shard.clone(), e))?);
+    match limits.watch(run.client, lease.conn.prepare_anew(sql)).await {
+        Ok(prepared) => {
+            let outcome = match &prepared {
+                Ok(_) => Outcome::Success,
+                Err(e) => e.outcome(lease.role),
+            };
+            lease
+                .conn
+                .count_call(clock::now().duration_since(started), outcome);
+            match &prepared {
+                Ok(_) => lease.settle(outcome),
+                Err(e) => lease.settle_error(e, run.limits.tablet),
+            }
+            prepared.map_err(|e| ExecError::tablet(shard, e))
+        }
+        Err(interrupt) => {
+            if let Interrupt::Deadline(_) = interrupt {
+                lease.gave_up(run.limits.tablet);
+            }
+            Err(run.interrupted(interrupt, shard.to_string(), false))
+        }
     }
 }
 

@@ -124,6 +124,7 @@ impl Session {
             } => {
                 self.explain(sql, lexed, statement, way)?;
             }
+            S::Prepare | S::Execute => Box::pin(self.run_dynamic(sql, lexed, class, way)).await?,
             S::Select
             | S::Insert
             | S::Replace
@@ -137,8 +138,6 @@ impl Session {
             | S::Call
             | S::Compound
             | S::Do
-            | S::Prepare
-            | S::Execute
             | S::Deallocate
             | S::Admin(_)
             | S::Load

@@ -11,9 +11,10 @@ use shardgate_sql::{Classified, ExplainFormat, Lexed, StatementKind, TokenKind};
 use shardgate_wire::codec::text::cells;
 
 use super::anywhere::From;
+use super::bodies::of_others;
 use super::query::Form;
 use super::schemata_names::{Asked, Choice};
-use super::schemata_views::{About, Known, about, derived, is_alike, spelled, text};
+use super::schemata_views::{About, Known, about, derived, is_alike, spelled, tells_of_others, text};
 use super::target::is_virtual;
 use super::{Session, SessionError};
 use crate::base::{KeyspaceName, ShardName};
@@ -134,6 +135,13 @@ impl Session {
     }
 
     fn check_tables(&self, found: &SystemTables) -> Result<(), SessionError> {
+        if found
+            .tables
+            .iter()
+            .any(|t| tells_of_others(&t.database, &t.table))
+        {
+            return Err(of_others());
+        }
         if self.has_one_server() {
             return Ok(());
         }
@@ -147,18 +155,7 @@ impl Session {
             match about(&table.table) {
                 About::Schemas(_) | About::Server => {}
                 About::OneServer => return Err(of_one_server()),
-                About::Sessions => {
-                    return Err(unsupported(
-                        "information_schema.PROCESSLIST, which tells of a tablet's sessions",
-                        "use SHOW PROCESSLIST for the gateway's, or choose a shard: USE keyspace:shard",
-                    ));
-                }
-                About::Grants => {
-                    return Err(unsupported(
-                        "a table of privileges, which are those of the gateway's own user on the tablets",
-                        "the gateway's users are in its configuration",
-                    ));
-                }
+                About::Sessions | About::Grants => return Err(of_others()),
             }
         }
         Ok(())
@@ -179,10 +176,7 @@ impl Session {
             .and_then(|name| known.shard_index(&name));
         let index = match given {
             Some(index) => index,
-            None => {
-                self.find_answering(&known, From::First).await?;
-                self.likely_index(&known, From::First)
-            }
+            None => self.find_answering(&known, From::First).await?,
         };
         let unknown = || SessionError::UnknownDatabase(keyspace.to_string());
         known.shards.get(index).cloned().ok_or_else(unknown)

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use shardgate_sql::{Classified, Lexed, Show, ShowKind, TokenKind, lex};
 use shardgate_wire::codec::text::{cells, put_cell};
 
+use super::bodies::check_show_kind;
 use super::like::like;
 use super::query::Way;
 use super::schemata_views::text;
@@ -34,6 +35,7 @@ impl Session {
         show: &Show,
         way: Way<'_>,
     ) -> Result<Shown, SessionError> {
+        check_show_kind(&show.kind)?;
         match &show.kind {
             ShowKind::Databases if show.filter.is_some() => self.databases_where(lexed, show, way).await?,
             ShowKind::CreateDatabase => return self.create_database(show, way).await,
@@ -46,13 +48,6 @@ impl Session {
             ShowKind::Columns | ShowKind::Index => return self.show_of_table(lexed, class, show, way).await,
             ShowKind::Tables | ShowKind::TableStatus if show.database.is_none() => {
                 return self.show_virtual(lexed, class, show, way).await;
-            }
-            // Whichever server is asked: they would be the gateway's own, with the hash of its password.
-            ShowKind::Grants => {
-                return Err(SessionError::Unsupported {
-                    what: "SHOW GRANTS, which would show those of the gateway's own user on a tablet",
-                    hint: "the gateway's users are in its configuration, a tablet's are shown by the tablet itself",
-                });
             }
             ShowKind::Other(word) if word == "PACKAGE" => return self.show_own_rows(lexed, show, way).await,
             ShowKind::Other(word) if !is_alike(word) && !self.has_one_server() => {

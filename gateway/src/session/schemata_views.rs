@@ -67,7 +67,8 @@ pub(super) fn about(table: &str) -> About {
         | "ST_SPATIAL_REFERENCE_SYSTEMS"
         | "ST_UNITS_OF_MEASURE"
         | "INNODB_FT_DEFAULT_STOPWORD" => About::Server,
-        "PROCESSLIST" => About::Sessions,
+        // What others do at the moment, word by word.
+        "PROCESSLIST" | "INNODB_TRX" => About::Sessions,
         "USER_PRIVILEGES"
         | "SCHEMA_PRIVILEGES"
         | "TABLE_PRIVILEGES"
@@ -91,6 +92,44 @@ pub(super) fn is_alike(database: &str, table: &str) -> bool {
     }
     database.eq_ignore_ascii_case("performance_schema")
         && matches!(table.as_str(), "global_variables" | "session_variables")
+}
+
+/// Whether a table of a server's own database tells of its accounts, or of what others do there: to a tablet all clients
+/// are the gateway's one user, so it would show each of them the others' statements.
+pub(super) fn tells_of_others(database: &str, table: &str) -> bool {
+    let table = table.to_ascii_lowercase();
+    match database.to_ascii_lowercase().as_str() {
+        "information_schema" => matches!(about(&table), About::Sessions | About::Grants),
+        "performance_schema" => {
+            let by_whom = ["_by_thread", "_by_account", "_by_user", "_by_host"];
+            by_whom.iter().any(|by| table.contains(by))
+                || table.starts_with("events_statements_current")
+                || table.starts_with("events_statements_history")
+                || table.starts_with("replication_connection_configuration")
+                || matches!(
+                    table.as_str(),
+                    "accounts"
+                        | "users"
+                        | "hosts"
+                        | "threads"
+                        | "processlist"
+                        | "session_connect_attrs"
+                        | "session_account_connect_attrs"
+                        | "prepared_statements_instances"
+                )
+        }
+        "sys" => {
+            let about_others = [
+                "processlist",
+                "session",
+                "user_summary",
+                "host_summary",
+                "lock_waits",
+            ];
+            about_others.iter().any(|word| table.contains(word)) && !table.contains("ssl_status")
+        }
+        _ => false,
+    }
 }
 
 /// A shard's database and what the client knows it by.

@@ -18,6 +18,7 @@ use super::transact::isolation_sql;
 use super::{Session, SessionError};
 use crate::base::{ShardId, clock};
 use crate::exec::{AccessMode, Deadline, Leased, Partial};
+use crate::guard::Work;
 use crate::plan::with_session_facts;
 use crate::tablet::{SettingName, Settings};
 
@@ -291,7 +292,7 @@ impl Session {
             charset,
         } = match self.known(&wanted, changes, &pending) {
             Some(known) => known,
-            None => self.try_somewhere(&wanted, changes, &pending).await?,
+            None => Box::pin(self.try_somewhere(&wanted, changes, &pending)).await?,
         };
         if let Some(mode) = sql_mode {
             self.state.sql_mode = mode;
@@ -345,7 +346,9 @@ impl Session {
                     return Ok(tried);
                 }
                 Err(e) if is_last || command.is_some_and(|d| d.at <= clock::now()) => return Err(e),
-                Err(e) => self.note_silence(&shard, e)?,
+                Err(e) => {
+                    self.note_silence(&shard, e)?;
+                }
             }
         }
         Err(crate::plan::PlanError::NoKeyspace.into())
@@ -359,7 +362,11 @@ impl Session {
         changes: &Changes,
         pending: &[Pending],
     ) -> Result<Tried, SessionError> {
-        let mut lease = self.borrow(shard, deadline).await?;
+        let work = match pending {
+            [] => Work::CONNECT,
+            [first, ..] => self.work_of(&[b"SELECT ", first.sql.as_slice()].concat()),
+        };
+        let mut lease = self.borrow(shard, deadline, work).await?;
         let what = Trial {
             deadline,
             wanted,
@@ -367,8 +374,7 @@ impl Session {
             pending,
         };
         let tried = self.try_on(&mut lease, what).await;
-        self.give_back(lease);
-        tried
+        self.give_back(lease, tried)
     }
 
     /// Works out expressions on a tablet and sets everything there.

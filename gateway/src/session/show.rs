@@ -334,12 +334,11 @@ impl Session {
         sql: &[u8],
     ) -> Result<(Vec<ColumnDef>, Vec<Bytes>), SessionError> {
         let deadline = self.deadline();
-        let mut lease = self.borrow(shard, deadline).await?;
+        let mut lease = self.borrow(shard, deadline, self.work_of(sql)).await?;
         let result = self
             .ask(shard, deadline, lease.conn.result(sql, MAX_ROWS + 1))
             .await;
-        self.give_back(lease);
-        let (columns, rows) = result?;
+        let (columns, rows) = self.give_back(lease, result)?;
         if rows.len() > MAX_ROWS {
             return Err(SessionError::TooManyRows(MAX_ROWS));
         }
@@ -383,11 +382,11 @@ impl Session {
             .ok_or(crate::plan::PlanError::NoKeyspace)?;
         let shard = self.shard_asked(name).await?;
         let deadline = self.deadline();
-        let mut lease = self.borrow(&shard.id, deadline).await?;
+        let work = self.work_of(b"SHOW FIELDS FROM t");
+        let mut lease = self.borrow(&shard.id, deadline, work).await?;
         let asking = lease.conn.field_list(table, wildcard);
         let columns = self.ask(&shard.id, deadline, asking).await;
-        self.give_back(lease);
-        let columns = columns?;
+        let columns = self.give_back(lease, columns)?;
         let keyspace = target.keyspace.map(|k| k.to_string()).unwrap_or_default();
         Ok(columns
             .into_iter()

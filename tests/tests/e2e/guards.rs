@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use serde_json::Value;
 use shardgate_tests::answer::Refusal;
 use shardgate_tests::fixture::{KEYSPACE, TABLE_T, pool};
@@ -518,4 +519,48 @@ async fn a_read_that_calls_a_stored_function_is_never_run_twice() {
         answer::ok(&mut direct, "SELECT COUNT(*) FROM t").await.single(),
         "1"
     );
+}
+
+/// PREPARE waits for a table as long as the statement itself would, and so may what the gateway asks on a session's behalf:
+/// both are held to the limits, and a kind of them that hangs is cut off alone.
+#[tokio::test]
+async fn preparing_and_the_gateways_own_questions_pass_the_guards() {
+    let fixture = Fixture::new(Layout::Unsharded, 1, &[TABLE_T]).await;
+    let config = fixture.config_with(&format!("{}{}", pool(6), timeouts(900, 300)));
+    let gateway = Gateway::serve(&config);
+    let mut conn = gateway.conn(KEYSPACE).await;
+    let mut locker = fixture.shards[0].conn().await;
+    answer::ok(&mut locker, "BEGIN").await;
+    answer::ok(&mut locker, "SELECT COUNT(*) FROM t").await;
+    // It waits for the transaction, and everybody else who opens the table waits for it.
+    let mut changer = fixture.shards[0].conn().await;
+    let change =
+        tokio::spawn(async move { answer::ok(&mut changer, "ALTER TABLE t ADD COLUMN late INT").await });
+    wait::until("ALTER TABLE to wait", LIMIT, || async {
+        let running = fixture.shards[0].running().await;
+        running.iter().any(|sql| sql.starts_with("ALTER")).then_some(())
+    })
+    .await;
+    let mut messages = Vec::new();
+    let opened = |messages: &[String]| messages.last().is_some_and(|m| m.contains("SG2105"));
+    while !opened(&messages) && messages.len() < 40 {
+        let began = Instant::now();
+        let prepared = wait::within("PREPARE", LIMIT, conn.prep("SELECT v FROM t WHERE id = ?")).await;
+        messages.push(prepared.unwrap_err().to_string());
+        assert!(began.elapsed() < Duration::from_millis(850), "{messages:?}");
+    }
+    assert!(messages[0].contains("SG2202"), "{messages:?}");
+    assert!(opened(&messages), "{messages:?}");
+    answer::ok(&mut conn, "SELECT 1").await;
+    answer::ok(&mut locker, "ROLLBACK").await;
+    change.await.unwrap();
+
+    let mut messages = Vec::new();
+    while !opened(&messages) && messages.len() < 40 {
+        messages.push(refused(&mut conn, "SET @a = SLEEP(5)").await.0.message);
+    }
+    // The tablet's own limit ends it, which is held against the kind all the same.
+    assert!(messages[0].contains("max_statement_time"), "{messages:?}");
+    assert!(opened(&messages), "{messages:?}");
+    answer::ok(&mut conn, "SET @a = 1 + 1").await;
 }

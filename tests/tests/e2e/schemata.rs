@@ -105,6 +105,7 @@ async fn one_servers_own_tables_need_a_chosen_shard() {
     let refused = [
         "SELECT * FROM information_schema.processlist",
         "SELECT t.v FROM t JOIN information_schema.tables",
+        "SELECT COUNT(*) FROM performance_schema.file_instances",
         "SHOW GRANTS",
         "SHOW MASTER STATUS",
         "SHOW ENGINE INNODB STATUS",
@@ -114,7 +115,11 @@ async fn one_servers_own_tables_need_a_chosen_shard() {
         assert_eq!(error.errno, 1235, "{sql}");
     }
     answer::ok(conn, &format!("USE `{KEYSPACE}:s1`")).await;
-    let sql = "SELECT COUNT(*) > 0 FROM information_schema.processlist";
+    for others in ["processlist", "user_privileges"] {
+        let sql = format!("SELECT * FROM information_schema.{others}");
+        assert_eq!(answer::refused(conn, &sql).await.errno, 1235, "{sql}");
+    }
+    let sql = "SELECT COUNT(*) >= 0 FROM performance_schema.file_instances";
     assert_eq!(answer::ok(conn, sql).await.single(), "1");
     let sql =
         "SELECT COUNT(*) FROM t RIGHT JOIN information_schema.tables s ON FALSE WHERE s.table_name = 't'";
