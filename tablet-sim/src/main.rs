@@ -36,7 +36,7 @@ struct Args {
     /// A file of statements to run before it listens to clients.
     #[arg(long)]
     init: Option<PathBuf>,
-    /// Its name. With replicas the name of the shard: its tablets are called <ALIAS>-primary, <ALIAS>-replica-1, ...
+    /// Its name. With replicas the name of the shard: its tablets are called ALIAS-primary, ALIAS-replica-1, ...
     #[arg(long, default_value = "sim")]
     alias: String,
     /// Tablets that follow it, read-only; /shard then tells who is what, and POST /shard/reparent changes that.
