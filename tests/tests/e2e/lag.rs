@@ -145,24 +145,21 @@ async fn a_replica_whose_io_thread_is_stopped_is_unknown_and_its_primary_is_not_
 /// L2 [vitess#2687]: the writer's clock is ten seconds ahead. And a dead heartbeat is not a dead fleet.
 #[tokio::test]
 async fn heartbeats_measure_lag_whatever_their_writers_clock_and_their_end_is_told() {
+    const BEAT: &str = "REPLACE INTO meta.heartbeat VALUES \
+                        (DATE_FORMAT(UTC_TIMESTAMP(6) + INTERVAL 10 SECOND, '%Y-%m-%dT%H:%i:%s.%f'), 1)";
     let shard = Replicated::start().await;
     let mut conn = shard.primary.conn().await;
     for sql in [
         "CREATE DATABASE meta",
         "CREATE TABLE meta.heartbeat (ts VARCHAR(26) NOT NULL, server_id INT UNSIGNED PRIMARY KEY)",
-        "INSERT INTO meta.heartbeat VALUES ('2026-01-01T00:00:00.000000', 1)",
+        BEAT,
     ] {
         conn.query_drop(sql).await.unwrap();
     }
     shard.caught_up().await;
     let beats = tokio::spawn(async move {
         loop {
-            conn.query_drop(
-                "UPDATE meta.heartbeat SET ts = \
-                 DATE_FORMAT(UTC_TIMESTAMP(6) + INTERVAL 10 SECOND, '%Y-%m-%dT%H:%i:%s.%f')",
-            )
-            .await
-            .unwrap();
+            conn.query_drop(BEAT).await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
