@@ -61,6 +61,12 @@ modes! {
 }
 
 impl SqlMode {
+    /// The set as a number, to be mixed into a hash.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// `"x"` is an identifier.
     pub const ANSI_QUOTES: Self = Self(1);
     /// A backslash in a string is an ordinary character.

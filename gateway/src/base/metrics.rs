@@ -111,35 +111,42 @@ impl Gauges {
     }
 }
 
-/// Statements and the legs they became, by query type, plan type and tablet type. Asked for on each statement, so the
-/// labels are not put together before somebody looks.
+/// Statements and the legs they became.
 #[derive(Debug, Default)]
-pub struct QueryCounts(DashMap<[&'static str; 3], (Counter, Counter)>);
+pub struct QueryCount {
+    executions: Counter,
+    legs: Counter,
+}
+
+impl QueryCount {
+    /// Counts a statement that was sent to so many shards.
+    pub fn count(&self, legs: u64) {
+        self.executions.inc();
+        self.legs.add(legs);
+    }
+}
+
+/// Statements and the legs they became, by query type, plan type and tablet type.
+#[derive(Debug, Default)]
+pub struct QueryCounts(DashMap<[&'static str; 3], Arc<QueryCount>>);
 
 impl QueryCounts {
-    /// Counts a statement that was sent to so many shards; with `executions` zero it only makes the labels known.
-    pub fn count(&self, labels: [&'static str; 3], executions: u64, legs: u64) {
-        if let Some(counts) = self.0.get(&labels) {
-            counts.0.add(executions);
-            counts.1.add(legs);
-            return;
-        }
-        let counts = self.0.entry(labels).or_default();
-        counts.0.add(executions);
-        counts.1.add(legs);
+    /// The count of these labels, made at zero if it is new. Hold the handle on hot paths.
+    pub fn handle(&self, labels: [&'static str; 3]) -> Arc<QueryCount> {
+        Arc::clone(&self.0.entry(labels).or_default())
     }
     /// Statements, by the labels joined.
     pub fn executions(&self) -> BTreeMap<String, u64> {
         self.0
             .iter()
-            .map(|e| (e.key().join("."), e.value().0.get()))
+            .map(|e| (e.key().join("."), e.value().executions.get()))
             .collect()
     }
     /// Legs, by the labels joined.
     pub fn routes(&self) -> BTreeMap<String, u64> {
         self.0
             .iter()
-            .map(|e| (e.key().join("."), e.value().1.get()))
+            .map(|e| (e.key().join("."), e.value().legs.get()))
             .collect()
     }
 }

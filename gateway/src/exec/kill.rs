@@ -1,8 +1,12 @@
 //! The switch that `KILL` throws and a running command listens to.
+//!
+//! A session waits for it at every command, so listening costs no lock: one task listens, the session's own, and its
+//! waker is all that has to be known.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::Poll;
 
-use tokio::sync::Notify;
+use futures::task::AtomicWaker;
 
 /// What a `KILL` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +21,21 @@ const ALIVE: u8 = 0;
 const KILL_QUERY: u8 = 1;
 const KILL_CONNECTION: u8 = 2;
 
-/// The switch between a session and whoever kills it.
+/// What ends a session that runs no command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Somebody killed the connection.
+    Killed,
+    /// The gateway is to stop.
+    Stopping,
+}
+
+/// The switch between a session and whoever kills it. Only one task at a time may wait for it.
 #[derive(Debug, Default)]
 pub struct KillSwitch {
     state: AtomicU8,
-    notify: Notify,
+    stopping: AtomicBool,
+    session: AtomicWaker,
 }
 
 impl KillSwitch {
@@ -36,7 +50,18 @@ impl KillSwitch {
             }
             Kill::Connection => self.state.store(KILL_CONNECTION, Ordering::Release),
         }
-        self.notify.notify_waiters();
+        self.session.wake();
+    }
+
+    /// Tells the session that the gateway is to stop.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.session.wake();
+    }
+
+    /// Whether the gateway is to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 
     /// A new command starts: a `KILL QUERY` that came too late for the last one must not end this one.
@@ -57,29 +82,31 @@ impl KillSwitch {
 
     /// Waits until somebody asks.
     pub async fn thrown(&self) -> Kill {
-        loop {
-            let notified = self.notify.notified();
-            tokio::pin!(notified);
-            // Registered before the check, so that a throw between the two is not missed.
-            notified.as_mut().enable();
-            if let Some(kill) = self.pending() {
-                return kill;
-            }
-            notified.await;
-        }
+        self.until(|| self.pending()).await
     }
 
-    /// Waits until the connection as a whole is to end: what an idle session listens for.
+    /// Waits until the connection as a whole is killed.
     pub async fn connection_killed(&self) {
-        loop {
-            let notified = self.notify.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            if self.pending() == Some(Kill::Connection) {
-                return;
-            }
-            notified.await;
-        }
+        self.until(|| (self.pending() == Some(Kill::Connection)).then_some(()))
+            .await;
+    }
+
+    /// Waits until the session is to end between two commands.
+    pub async fn ending(&self) -> Ending {
+        self.until(|| match self.pending() {
+            Some(Kill::Connection) => Some(Ending::Killed),
+            Some(Kill::Query) | None => self.is_stopping().then_some(Ending::Stopping),
+        })
+        .await
+    }
+
+    async fn until<T>(&self, seen: impl Fn() -> Option<T>) -> T {
+        std::future::poll_fn(|cx| {
+            // Registered before the look, so that a throw between the two is not missed.
+            self.session.register(cx.waker());
+            seen().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }
 
@@ -105,6 +132,25 @@ mod tests {
         k.throw(Kill::Query);
         k.begin_command();
         assert_eq!(k.thrown().await, Kill::Connection);
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_a_session_and_no_statement() {
+        let k = Arc::new(KillSwitch::default());
+        let waiter = tokio::spawn({
+            let k = Arc::clone(&k);
+            async move { k.ending().await }
+        });
+        tokio::task::yield_now().await;
+        k.throw(Kill::Query);
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished());
+        k.begin_command();
+        k.stop();
+        assert_eq!(waiter.await.unwrap(), Ending::Stopping);
+        assert_eq!(k.pending(), None);
+        k.throw(Kill::Connection);
+        assert_eq!(k.ending().await, Ending::Killed);
     }
 
     #[tokio::test]

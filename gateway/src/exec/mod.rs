@@ -1,5 +1,6 @@
 //! Runs what was planned: asks tablets, gives the client one answer, keeps the transaction honest.
 
+mod alarm;
 mod answer;
 mod commit;
 mod error;
@@ -8,7 +9,6 @@ mod gathered;
 mod held;
 mod kill;
 mod payload;
-mod rename;
 mod retry;
 mod run;
 mod scatter;
@@ -18,13 +18,14 @@ mod transaction;
 mod warnings;
 mod watch;
 
+pub use crate::route::Rename;
+pub use alarm::Alarm;
 pub use answer::{Answer, Warning, client_status};
 pub use commit::{commit, rollback};
 pub use error::{CommitReport, ExecError};
 pub use held::{Held, Leased};
-pub use kill::{Kill, KillSwitch};
+pub use kill::{Ending, Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
-pub use rename::Rename;
 pub use run::{Partial, Run, SLOT_WAIT, Told, TransactionMode};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,

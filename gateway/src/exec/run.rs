@@ -146,6 +146,53 @@ impl Run<'_> {
         Err(failed)
     }
 
+    /// [`Self::acquire`] of one shard, which is what most statements need.
+    pub async fn acquire_one(&mut self, shard: &ShardId, role: Role) -> Result<Leased, ExecError> {
+        let shards = std::slice::from_ref(shard);
+        self.check_transaction(shards)?;
+        self.check_reserved(shards)?;
+        let way = self.missing_pool(shard, role, clock::now())?;
+        let deadline = self.limits.at();
+        let slot_by = if self.held.is_empty() {
+            deadline
+        } else {
+            Some(sooner(deadline, SLOT_WAIT))
+        };
+        let mut ready = self.held.take(shard, role);
+        let opening = if self.transaction.is_active() {
+            self.transaction.opening_statements()
+        } else {
+            Vec::new()
+        };
+        let how = Joining {
+            settings: self.settings,
+            slot_by,
+            opening: &opening,
+            role,
+        };
+        let joining = join_one(shard, &mut ready, way, how);
+        let failed = match self.limits.watch(self.client, joining).await {
+            Ok(Ok(())) => match (self.reserve_all(std::slice::from_mut(&mut ready)), ready.take()) {
+                (Ok(()), Some(lease)) => return Ok(lease),
+                (Ok(()), None) => ExecError::NoTablet {
+                    shard: shard.clone(),
+                    role: role.as_str(),
+                },
+                (Err(e), lease) => {
+                    ready = lease;
+                    e
+                }
+            },
+            Ok(Err(e)) => e,
+            Err(interrupt) => {
+                self.count_timeout(interrupt);
+                interrupt.into_error(shard.to_string(), "; nothing was executed")
+            }
+        };
+        self.put_back(ready);
+        Err(failed)
+    }
+
     /// Gives connections back after a statement. One that was lost takes the transaction with it.
     pub fn put_back(&mut self, leases: impl IntoIterator<Item = Leased>) {
         for mut lease in leases {
@@ -404,20 +451,24 @@ impl Run<'_> {
 
     fn missing_pools(&self, shards: &[ShardId], role: Role) -> Result<Vec<Option<Way>>, ExecError> {
         let now = clock::now();
-        let way = |shard: &ShardId| {
-            if let Some(held) = self.held.find(shard, role) {
-                held.conn.gate().enter_held(now).map_err(|e| {
-                    self.metrics
-                        .refused
-                        .handle(&format!("{}.{shard}", e.label()))
-                        .inc();
-                    ExecError::tablet(shard.clone(), TabletError::Guard(e))
-                })?;
-                return Ok(None);
-            }
-            self.way(shard, role, now).map(Some)
-        };
-        shards.iter().map(way).collect()
+        shards
+            .iter()
+            .map(|shard| self.missing_pool(shard, role, now))
+            .collect()
+    }
+
+    fn missing_pool(&self, shard: &ShardId, role: Role, now: Instant) -> Result<Option<Way>, ExecError> {
+        if let Some(held) = self.held.find(shard, role) {
+            held.conn.gate().enter_held(now).map_err(|e| {
+                self.metrics
+                    .refused
+                    .handle(&format!("{}.{shard}", e.label()))
+                    .inc();
+                ExecError::tablet(shard.clone(), TabletError::Guard(e))
+            })?;
+            return Ok(None);
+        }
+        self.way(shard, role, now).map(Some)
     }
 
     /// The pool that leads to a shard, and the leave to use it.

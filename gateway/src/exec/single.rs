@@ -41,13 +41,7 @@ pub(super) async fn run(
 }
 
 async fn once(run: &mut Run<'_>, statement: &Statement<'_>, leg: &Leg) -> Result<Answer, ExecError> {
-    let shards = std::slice::from_ref(&leg.shard);
-    let Some(mut lease) = run.acquire(shards, statement.role).await?.pop() else {
-        return Err(ExecError::NoTablet {
-            shard: leg.shard.clone(),
-            role: statement.role.as_str(),
-        });
-    };
+    let mut lease = run.acquire_one(&leg.shard, statement.role).await?;
     let result = answer(run, statement, leg, &mut lease).await;
     if let Err(ExecError::Server { .. }) = &result {
         run.note_error(&mut lease).await;
@@ -159,13 +153,15 @@ async fn result_set(
     };
     run.told = Told::Something;
     let status = run.client_status(StatusFlags::empty());
-    match statement.rename_of(0) {
-        Some(rename) => {
-            let renamed: Vec<_> = columns.definitions.iter().map(|d| rename.column(d)).collect();
-            run.client.put_raw_columns(&renamed, status, 0);
+    run.client.put_column_count(columns.definitions.len() as u64);
+    for definition in &columns.definitions {
+        match statement.rename_of(0) {
+            Some(rename) => run.client.put_with(|out| rename.put_column(definition, out)),
+            None => run.client.put_raw(definition),
         }
-        None => run.client.put_raw_columns(&columns.definitions, status, 0),
     }
+    run.client.put_columns_end(status, 0);
+    lease.conn.wire().give_back(columns);
     let end = relay(run, statement, lease, (answer, limits)).await?;
     let more = end.status.contains(StatusFlags::MORE_RESULTS);
     finish(run, lease, answer, &end).await;

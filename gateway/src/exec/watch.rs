@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use shardgate_wire::ClientConn;
 
+use super::alarm::Alarm;
 use super::kill::KillSwitch;
 use super::{ExecError, Kill};
 use crate::base::clock::Instant;
@@ -13,6 +14,8 @@ use crate::base::clock::Instant;
 pub struct Limits<'a> {
     /// The session's kill switch.
     pub kill: &'a KillSwitch,
+    /// Rings for the session.
+    pub alarm: &'a Alarm,
     /// When the command must have its first row; `None` lifts the limit.
     pub deadline: Option<Deadline>,
     /// How long one attempt on a tablet may take; `None` for as long as the command.
@@ -139,7 +142,7 @@ impl Limits<'_> {
     pub async fn expired(&self) -> Deadline {
         match self.deadline {
             Some(d) => {
-                tokio::time::sleep_until(d.at).await;
+                self.alarm.at(d.at).await;
                 d
             }
             None => std::future::pending().await,
@@ -163,10 +166,11 @@ mod tests {
     use super::*;
     use crate::base::clock;
 
-    fn limits(kill: &KillSwitch, gateway_ms: u64, tablet_ms: u64) -> Limits<'_> {
+    fn limits<'a>((kill, alarm): (&'a KillSwitch, &'a Alarm), gateway_ms: u64, tablet_ms: u64) -> Limits<'a> {
         let some = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
         Limits {
             kill,
+            alarm,
             deadline: some(gateway_ms).map(|after| Deadline {
                 at: clock::now() + after,
                 after,
@@ -180,7 +184,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_gets_the_tablets_time_or_what_is_left_less_a_margin() {
-        let kill = KillSwitch::default();
+        let (kill, alarm) = (KillSwitch::default(), Alarm::default());
         for (gateway, tablet, expected) in [
             (1000, 800, Some((800, Layer::Tablet))),
             (300, 800, Some((285, Layer::Gateway))),
@@ -190,7 +194,7 @@ mod tests {
             (0, 0, None),
         ] {
             let now = clock::now();
-            let got = limits(&kill, gateway, tablet).attempt_deadline(now);
+            let got = limits((&kill, &alarm), gateway, tablet).attempt_deadline(now);
             let got = got.map(|d| (d.at.duration_since(now).as_millis(), d.layer));
             assert_eq!(got, expected, "{gateway} {tablet}");
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_sql::{Keyword, Lexed};
+use smallvec::{SmallVec, smallvec};
 
 use super::catalog::Shard;
 use super::error::PlanError;
@@ -54,7 +55,7 @@ pub enum BoundTo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// What each shard is sent; never empty.
-    pub legs: Vec<Leg>,
+    pub legs: SmallVec<[Leg; 1]>,
     /// How the answers become one.
     pub gather: GatherPlan,
     /// Whether legs may be shed where the client accepts partial answers.
@@ -230,7 +231,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn bound(&self, legs: Vec<Leg>, to: BoundTo) -> Bound {
+    fn bound(&self, legs: SmallVec<[Leg; 1]>, to: BoundTo) -> Bound {
         let class = self.plan.class;
         let monotone = match class {
             StatementClass::Read => Monotone::Yes,
@@ -270,7 +271,7 @@ impl Binder<'_, '_> {
             sql,
             params: self.all_params(false),
         };
-        Ok(self.bound(vec![leg], to))
+        Ok(self.bound(smallvec![leg], to))
     }
 
     fn every(&self) -> Result<Bound, PlanError> {
@@ -282,11 +283,11 @@ impl Binder<'_, '_> {
     }
 
     /// The same statement to several shards.
-    fn legs(&self, shards: impl Iterator<Item = usize>, limit: u64) -> Result<Vec<Leg>, PlanError> {
+    fn legs(&self, shards: impl Iterator<Item = usize>, limit: u64) -> Result<SmallVec<[Leg; 1]>, PlanError> {
         let (sql, lexed, edits) = (self.input.sql, self.input.statement, &self.plan.edits);
         let params = self.all_params(true);
         let mut common: Option<Bytes> = None;
-        let mut legs = Vec::new();
+        let mut legs = SmallVec::new();
         for index in shards {
             let shard = self.shard(index)?;
             let text = match &common {

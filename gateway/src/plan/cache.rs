@@ -43,6 +43,7 @@ impl PlanKey<'_> {
         let mixed = [
             name(self.keyspace.map(KeyspaceName::as_str)),
             name(self.shard.map(ShardName::as_str)),
+            self.sql_mode.bits(),
             self.version,
         ];
         mixed.iter().fold(self.fingerprint.hash(), |hash, part| {

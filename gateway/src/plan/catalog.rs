@@ -9,6 +9,7 @@ use super::error::PlanError;
 use super::shard_set::ShardSet;
 use crate::base::keyrange::trimmed;
 use crate::base::{KeyRange, KeyspaceId, KeyspaceName, ShardId, ShardName};
+use crate::route::Rename;
 use crate::schema::{KeyspaceSchema, Table};
 use crate::vindex::Destination;
 
@@ -39,6 +40,22 @@ pub struct Shard {
     pub range: Option<KeyRange>,
     /// The name of its database on its servers.
     pub database: Box<str>,
+    /// The same beside the keyspace's, as answers need it.
+    pub rename: Rename,
+}
+
+impl Shard {
+    /// A shard whose rows are in this database.
+    #[must_use]
+    pub fn new(id: ShardId, range: Option<KeyRange>, database: &str) -> Self {
+        let rename = Rename::new(database, id.keyspace.as_str());
+        Self {
+            id,
+            range,
+            database: database.into(),
+            rename,
+        }
+    }
 }
 
 impl Catalog {

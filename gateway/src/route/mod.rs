@@ -7,11 +7,13 @@ mod divided;
 mod gather_plan;
 mod leg;
 mod monotone;
+mod rename;
 
 pub use divided::Divided;
 pub use gather_plan::{Aggregate, GatherBody, GatherPlan, GatherStep, KeyColumn, Limit, SortKey};
 pub use leg::{Leg, LegParams};
 pub use monotone::{Monotone, NotMonotone};
+pub use rename::Rename;
 
 /// What a statement does to rows, which decides roles, transactions and whether it may be run twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

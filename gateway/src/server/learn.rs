@@ -146,11 +146,10 @@ impl Learned {
             .map(|schema| (schema.name.clone(), Arc::new(schema)))
             .collect();
         let joined = topology.keyspaces().filter_map(|k| {
-            let shards = k.shards().iter().map(|s| plan::Shard {
-                id: s.id().clone(),
-                range: s.range().cloned(),
-                database: s.database().into(),
-            });
+            let shards = k
+                .shards()
+                .iter()
+                .map(|s| plan::Shard::new(s.id().clone(), s.range().cloned(), s.database()));
             Some(plan::Keyspace {
                 name: k.name().clone(),
                 schema: Arc::clone(schemas.get(k.name())?),

@@ -34,7 +34,7 @@ use crate::base::{KeyspaceName, Role};
 use crate::config::{Config, Listen};
 use crate::guard::Guards;
 use crate::plan::PlanCache;
-use crate::session::{Accepted, KindTimes, Lately, SessionRegistry, Shared, View};
+use crate::session::{Accepted, CountedHandles, KindTimes, Lately, SessionRegistry, Shared, View};
 use crate::tablet::{Pollers, Reaper};
 use crate::topology::{Health, HealthListener, TopologyView};
 
@@ -131,13 +131,13 @@ impl Gateway {
                 health,
                 kind_times: KindTimes::default(),
                 metrics,
+                counted: CountedHandles::default(),
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
                 accepted: Accepted::default(),
                 lately: Lately::default(),
                 relearn,
                 started: clock::now(),
-                stopping: stopping.clone(),
             };
             Core {
                 shared: Arc::new(shared),
@@ -194,6 +194,7 @@ impl Gateway {
     pub async fn shutdown(self) {
         let core = self.core;
         core.stopping.cancel();
+        core.shared.sessions.stop();
         core.sessions.close();
         let grace = core.config.load().server.shutdown_grace;
         if tokio::time::timeout(grace, core.sessions.wait()).await.is_err() {

@@ -113,7 +113,11 @@ impl Session {
     ) -> Result<T, SessionError> {
         let limits = Limits {
             deadline,
-            ..super::limits_of(&self.registration.handle.kill, &self.view.options, Duration::ZERO)
+            ..super::limits_of(
+                (&self.registration.handle.kill, &self.alarm),
+                &self.view.options,
+                Duration::ZERO,
+            )
         };
         match limits.watch(&mut self.client, what).await {
             Ok(Ok(value)) => Ok(value),

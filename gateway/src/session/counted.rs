@@ -1,9 +1,12 @@
 //! What a statement is counted as.
 
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
 use shardgate_sql::StatementKind;
 
 use crate::base::Role;
-use crate::base::metrics::Metrics;
+use crate::base::metrics::{Metrics, QueryCount, Timing};
 
 /// Kinds of statement, as metrics tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +153,8 @@ pub(super) enum Executed {
     Local,
     /// On shards.
     OnShards {
-        /// Vitess's name of the plan type.
-        plan: &'static str,
+        /// How many of the keyspace's.
+        plan: PlanType,
         /// The role of the tablets.
         role: Role,
         /// How many shards.
@@ -159,19 +162,58 @@ pub(super) enum Executed {
     },
 }
 
-impl Executed {
-    /// Plan type, tablet type and legs, for metrics.
-    pub(super) const fn labels(self) -> (&'static str, &'static str, u64) {
+/// Vitess's types of plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlanType {
+    Local,
+    Passthrough,
+    MultiShard,
+    Scatter,
+    DirectDdl,
+}
+
+impl PlanType {
+    const ALL: usize = 5;
+
+    const fn label(self) -> &'static str {
         match self {
-            Self::Local => ("Local", "PRIMARY", 0),
-            Self::OnShards { plan, role, legs } => {
-                let tablet = match role {
-                    Role::Primary => "PRIMARY",
-                    Role::Replica => "REPLICA",
-                };
-                (plan, tablet, legs as u64)
-            }
+            Self::Local => "Local",
+            Self::Passthrough => "Passthrough",
+            Self::MultiShard => "MultiShard",
+            Self::Scatter => "Scatter",
+            Self::DirectDdl => "DirectDDL",
         }
+    }
+}
+
+const fn tablet_type(role: Role) -> &'static str {
+    match role {
+        Role::Primary => "PRIMARY",
+        Role::Replica => "REPLICA",
+    }
+}
+
+/// The counters of each kind of statement, looked up by their labels when they are first used: every statement counts.
+#[derive(Debug, Default)]
+pub struct CountedHandles {
+    timings: [OnceLock<Arc<Timing>>; Counted::ALL.len()],
+    queries: [[[OnceLock<Arc<QueryCount>>; 2]; PlanType::ALL]; Counted::ALL.len()],
+}
+
+impl CountedHandles {
+    /// Counts a statement that took this long.
+    pub(super) fn count(&self, metrics: &Metrics, kind: Counted, executed: Executed, took: Duration) {
+        let timing = || metrics.query_timings.handle(kind.timing());
+        self.timings[kind as usize].get_or_init(timing).record(took);
+        let (plan, role, legs) = match executed {
+            Executed::Local => (PlanType::Local, Role::Primary, 0),
+            Executed::OnShards { plan, role, legs } => (plan, role, legs as u64),
+        };
+        let labels = [kind.query(), plan.label(), tablet_type(role)];
+        let query = || metrics.queries.handle(labels);
+        self.queries[kind as usize][plan as usize][role as usize]
+            .get_or_init(query)
+            .count(legs);
     }
 }
 
@@ -179,13 +221,15 @@ impl Executed {
 pub fn count_kinds_from_zero(metrics: &Metrics) {
     for kind in Counted::ALL {
         metrics.query_timings.handle(kind.timing());
-        metrics.queries.count([kind.query(), "Local", "PRIMARY"], 0, 0);
+        metrics.queries.handle([kind.query(), "Local", "PRIMARY"]);
     }
     // Only these go to shards in every way; the rest is counted when it comes.
     for kind in Counted::OF_ROWS {
-        for plan in ["Passthrough", "MultiShard", "Scatter"] {
-            for tablet in ["PRIMARY", "REPLICA"] {
-                metrics.queries.count([kind.query(), plan, tablet], 0, 0);
+        for plan in [PlanType::Passthrough, PlanType::MultiShard, PlanType::Scatter] {
+            for role in [Role::Primary, Role::Replica] {
+                metrics
+                    .queries
+                    .handle([kind.query(), plan.label(), tablet_type(role)]);
             }
         }
     }

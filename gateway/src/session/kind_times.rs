@@ -24,6 +24,17 @@ struct Times {
     nanos: Counter,
 }
 
+impl Times {
+    fn count(&self, legs: usize, took: Duration, failed: bool) {
+        self.statements.inc();
+        if failed {
+            self.errors.inc();
+        }
+        let nanos = took.as_nanos().saturating_mul(legs as u128);
+        self.nanos.add(u64::try_from(nanos).unwrap_or(u64::MAX));
+    }
+}
+
 /// One kind, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindTime {
@@ -53,14 +64,10 @@ impl KindTimes {
         failed: bool,
         text: impl FnOnce() -> Vec<u8>,
     ) {
-        let known = self.0.get(&kind).map(|t| Arc::clone(&t));
-        let times = known.unwrap_or_else(|| self.admit(kind, &text()));
-        times.statements.inc();
-        if failed {
-            times.errors.inc();
+        match self.0.get(&kind) {
+            Some(times) => times.count(legs, took, failed),
+            None => self.admit(kind, &text()).count(legs, took, failed),
         }
-        let nanos = took.as_nanos().saturating_mul(legs as u128);
-        times.nanos.add(u64::try_from(nanos).unwrap_or(u64::MAX));
     }
 
     /// The kinds that took the most time, the greatest first.

@@ -34,7 +34,7 @@ mod transact;
 mod values;
 
 pub use accepted::Accepted;
-pub use counted::count_kinds_from_zero;
+pub use counted::{CountedHandles, count_kinds_from_zero};
 pub use error::SessionError;
 pub use kind_times::{KindTime, KindTimes};
 pub use lately::Lately;
@@ -48,12 +48,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_wire::{ClientConn, ErrPacket, OkPacket, WireError};
-use tokio_util::sync::CancellationToken;
 
 use self::shared::limit;
 use self::state::SessionState;
 use crate::base::{ClientError, GatewayError};
-use crate::exec::{Deadline, ExecError, Kill, Layer, Limits, rollback};
+use crate::exec::{Alarm, Deadline, Ending, ExecError, Kill, Layer, Limits, rollback};
 
 /// One connected, authenticated client.
 #[derive(Debug)]
@@ -62,12 +61,11 @@ pub struct Session {
     view: Arc<View>,
     client: ClientConn,
     registration: Registration,
+    /// Rings for the session, whatever it waits for.
+    alarm: Alarm,
     state: SessionState,
     /// How the statement in hand was executed, for the metrics.
     executed: counted::Executed,
-    /// Cancelled with the gateway's own. A token of the session's, since waiting on one takes its lock: sessions would
-    /// wait for each other at every command.
-    stopping: CancellationToken,
 }
 
 /// Why a session ends.
@@ -98,11 +96,11 @@ impl Session {
         let view = shared.view.load_full();
         let state = SessionState::new(target, view.lex.mode, view.options.prepared);
         let mut session = Self {
-            stopping: shared.stopping.child_token(),
             shared,
             view,
             client,
             registration,
+            alarm: Alarm::default(),
             state,
             executed: counted::Executed::Local,
         };
@@ -129,7 +127,7 @@ impl Session {
                 Ok(command) => command,
                 Err(end) => return end,
             };
-            self.view = self.shared.view.load_full();
+            self.take_view();
             self.registration.handle.kill.begin_command();
             if let Err(end) = self.command(command).await {
                 return end;
@@ -141,17 +139,25 @@ impl Session {
         }
     }
 
+    /// What the command that begins is planned by. The count of the view's holders is left alone unless it is a new one:
+    /// all sessions would change it at every command.
+    fn take_view(&mut self) {
+        let view = self.shared.view.load();
+        if !Arc::ptr_eq(&view, &self.view) {
+            self.view = Arc::clone(&view);
+        }
+    }
+
     /// Waits for a command, for as long as an idle client may.
     async fn next_command(&mut self) -> Result<shardgate_wire::Command, SessionEnd> {
         loop {
             let idle = self.idle_limit();
-            let stopping = self.stop_signal();
+            let grace = self.stop_grace();
             let read = tokio::select! {
                 biased;
                 read = self.client.read_command() => read,
-                () = self.registration.handle.kill.connection_killed() => return Err(SessionEnd::Killed),
-                () = stopping => return Err(SessionEnd::Stopping),
-                () = elapsed(idle) => return Err(SessionEnd::Idle),
+                end = must_end(&self.registration.handle.kill, grace) => return Err(end),
+                () = elapsed(&self.alarm, idle) => return Err(SessionEnd::Idle),
             };
             match read {
                 Ok(command) => return Ok(command),
@@ -176,18 +182,12 @@ impl Session {
         }
     }
 
-    /// Resolves when an idle session must end because the gateway stops: at once outside a transaction, after the grace
-    /// inside one.
-    fn stop_signal(&self) -> impl Future<Output = ()> + use<> {
-        let stopping = self.stopping.clone();
-        let grace = if self.state.transaction.is_active() {
+    /// How long the session may go on once the gateway is to stop: not at all outside a transaction.
+    fn stop_grace(&self) -> Duration {
+        if self.state.transaction.is_active() {
             self.view.options.shutdown_grace
         } else {
             Duration::ZERO
-        };
-        async move {
-            stopping.cancelled().await;
-            tokio::time::sleep(grace).await;
         }
     }
 
@@ -208,9 +208,11 @@ impl Session {
     async fn flush(&mut self) -> Result<(), SessionEnd> {
         let flushing = self.client.flush();
         let sent = match limit(self.view.options.client_stall_timeout) {
-            Some(stall) => tokio::time::timeout(stall, flushing)
+            Some(stall) => self
+                .alarm
+                .within(stall, flushing)
                 .await
-                .map_err(|_| SessionEnd::Stalled)?,
+                .ok_or(SessionEnd::Stalled)?,
             None => flushing.await,
         };
         sent.map_err(|_| SessionEnd::Gone)
@@ -266,7 +268,11 @@ impl Session {
 
     /// What may end the next statement early.
     fn limits(&self, timeout: Duration) -> Limits<'_> {
-        limits_of(&self.registration.handle.kill, &self.view.options, timeout)
+        limits_of(
+            (&self.registration.handle.kill, &self.alarm),
+            &self.view.options,
+            timeout,
+        )
     }
 
     fn show_target(&self) {
@@ -280,13 +286,14 @@ impl Session {
     async fn leave(&mut self, end: SessionEnd) {
         tracing::debug!(connection = self.registration.handle.id, end = ?end, "session ends");
         let timeout = self.view.options.query_timeout.max(Duration::from_secs(1));
-        let limits = limits_of(&self.registration.handle.kill, &self.view.options, timeout);
+        let wakers = (&self.registration.handle.kill, &self.alarm);
+        let limits = limits_of(wakers, &self.view.options, timeout);
         let in_transaction = self.state.transaction.is_active();
         rollback(&mut self.state.held, &limits).await;
         self.state.held.clear();
         let last = match end {
             // Nobody else's word: the grace is over.
-            SessionEnd::Killed if self.stopping.is_cancelled() => Some(ErrPacket::new(
+            SessionEnd::Killed if self.registration.handle.kill.is_stopping() => Some(ErrPacket::new(
                 1105,
                 *b"HY000",
                 "SG1107: the gateway is shutting down and waits no longer; a statement that was running may or may not \
@@ -323,12 +330,13 @@ impl Session {
 }
 
 fn limits_of<'a>(
-    kill: &'a crate::exec::KillSwitch,
+    (kill, alarm): (&'a crate::exec::KillSwitch, &'a Alarm),
     options: &SessionOptions,
     timeout: Duration,
 ) -> Limits<'a> {
     Limits {
         kill,
+        alarm,
         deadline: limit(timeout).map(|after| Deadline {
             at: crate::base::clock::now() + after,
             after,
@@ -347,9 +355,22 @@ enum More {
     No,
 }
 
-async fn elapsed(limit: Option<Duration>) {
+/// Waits until a session that runs no command must end, because it was killed or because the gateway stops; in the latter
+/// case it may go on for the grace.
+async fn must_end(kill: &crate::exec::KillSwitch, grace: Duration) -> SessionEnd {
+    match kill.ending().await {
+        Ending::Killed => SessionEnd::Killed,
+        Ending::Stopping => tokio::select! {
+            biased;
+            () = kill.connection_killed() => SessionEnd::Killed,
+            () = tokio::time::sleep(grace) => SessionEnd::Stopping,
+        },
+    }
+}
+
+async fn elapsed(alarm: &Alarm, limit: Option<Duration>) {
     match limit {
-        Some(limit) => tokio::time::sleep(limit).await,
+        Some(limit) => alarm.at(crate::base::clock::now() + limit).await,
         None => std::future::pending().await,
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind, lex};
+use smallvec::SmallVec;
 
 use super::command::found_rows;
-use super::counted::Executed;
+use super::counted::{Executed, PlanType};
 use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
@@ -167,8 +168,8 @@ impl Session {
         form: Form<'_>,
         prefer: Option<&ShardId>,
     ) -> Result<Bound, SessionError> {
-        let params = match form {
-            Form::Text => Vec::new(),
+        let params: SmallVec<[_; 4]> = match form {
+            Form::Text => SmallVec::new(),
             Form::Prepared(bound) => (0..bound.len())
                 .map(|i| super::values::of_param(bound.value(i), &self.state.charset))
                 .collect(),
@@ -230,8 +231,7 @@ impl Session {
                 hint: "USE the keyspace without @replica first",
             });
         }
-        let limited = SettingName::System("sql_select_limit".into());
-        if bound.legs.len() > 1 && self.state.settings.get(&limited).is_some() {
+        if bound.legs.len() > 1 && self.state.settings.system("sql_select_limit").is_some() {
             return Err(SessionError::Unsupported {
                 what: "sql_select_limit over several shards",
                 hint: "write LIMIT in the statement",
@@ -258,19 +258,19 @@ impl Session {
     }
 
     /// Vitess's name of the plan type: to all shards of the keyspace, to some, to one.
-    fn plan_type(&self, bound: &Bound) -> &'static str {
+    fn plan_type(&self, bound: &Bound) -> PlanType {
         match bound.to {
-            BoundTo::Any | BoundTo::One => "Passthrough",
-            BoundTo::Every => "DirectDDL",
+            BoundTo::Any | BoundTo::One => PlanType::Passthrough,
+            BoundTo::Every => PlanType::DirectDdl,
             BoundTo::Several => {
                 let keyspace = bound.legs.first().map(|leg| leg.shard.keyspace.as_str());
                 let shards = keyspace
                     .and_then(|k| self.view.catalog.keyspace(k))
                     .map(|k| k.shards.len());
                 if shards == Some(bound.legs.len()) {
-                    "Scatter"
+                    PlanType::Scatter
                 } else {
-                    "MultiShard"
+                    PlanType::MultiShard
                 }
             }
         }
@@ -362,7 +362,11 @@ impl Session {
             held: &mut self.state.held,
             transaction: &mut self.state.transaction,
             settings: &self.state.settings,
-            limits: limits_of(&self.registration.handle.kill, &self.view.options, timeout),
+            limits: limits_of(
+                (&self.registration.handle.kill, &self.alarm),
+                &self.view.options,
+                timeout,
+            ),
             mode: self.view.options.transaction_mode,
             status,
             reserve,
@@ -485,7 +489,7 @@ impl Session {
 
     /// The moment of a statement: `SET timestamp` holds it still.
     pub(super) fn now(&self) -> Duration {
-        let set = self.state.settings.get(&SettingName::System("timestamp".into()));
+        let set = self.state.settings.system("timestamp");
         let seconds = set.and_then(|text| text.parse::<f64>().ok()).filter(|s| *s > 0.0);
         seconds
             .and_then(|s| Duration::try_from_secs_f64(s).ok())
@@ -542,29 +546,17 @@ fn reserve(class: &Classified) -> Option<&'static str> {
     }
 }
 
-fn renames(plan: &Plan, bound: &Bound) -> Vec<Rename> {
+fn renames(plan: &Plan, bound: &Bound) -> SmallVec<[Rename; 1]> {
     let keyspace = plan.keyspace();
-    if keyspace
-        .shards
-        .iter()
-        .all(|s| *s.database == *keyspace.name.as_str())
-    {
-        return Vec::new();
+    let shards = bound.legs.iter().filter_map(|leg| {
+        let index = keyspace.shard_index(&leg.shard.shard)?;
+        keyspace.shards.get(index)
+    });
+    let renames: SmallVec<[Rename; 1]> = shards.map(|s| s.rename.clone()).collect();
+    if renames.iter().all(Rename::is_identity) {
+        return SmallVec::new();
     }
-    let name = Bytes::copy_from_slice(keyspace.name.as_str().as_bytes());
-    bound
-        .legs
-        .iter()
-        .filter_map(|leg| {
-            keyspace
-                .shard_index(&leg.shard.shard)
-                .and_then(|i| keyspace.shards.get(i))
-        })
-        .map(|s| Rename {
-            database: Bytes::copy_from_slice(s.database.as_bytes()),
-            keyspace: name.clone(),
-        })
-        .collect()
+    renames
 }
 
 /// Whether a statement's kind is answered by the gateway alone.

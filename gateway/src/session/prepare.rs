@@ -10,7 +10,7 @@ use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
 use crate::base::clock;
-use crate::exec::{ExecError, Interrupt, Leased, Rename, Run};
+use crate::exec::{ExecError, Interrupt, Leased, Run};
 use crate::guard::{Outcome, Work};
 use crate::plan::{BindInput, Plan};
 
@@ -133,10 +133,7 @@ impl Session {
             .keyspace()
             .shard_index(&leg.shard.shard)
             .and_then(|i| plan.keyspace().shards.get(i))
-            .map(|shard| Rename {
-                database: Bytes::copy_from_slice(shard.database.as_bytes()),
-                keyspace: Bytes::copy_from_slice(plan.keyspace().name.as_str().as_bytes()),
-            });
+            .map(|shard| shard.rename.clone());
         let timeout = self.view.options.query_timeout;
         let tablet = self.tablet_timeout(false, timeout);
         let mut run = self.lend(timeout, More::No, None, &[]);

@@ -10,6 +10,7 @@ use shardgate_wire::ColumnType;
 use shardgate_wire::codec::Malformed;
 use shardgate_wire::codec::binary::Value as WireValue;
 use shardgate_wire::codec::execute::{Execute, Param, ParamType, put_execute};
+use smallvec::SmallVec;
 
 use crate::exec::EncodeParams;
 use crate::route::LegParams;
@@ -69,8 +70,8 @@ pub(super) struct PreparedStatements {
 /// One execution's values, owned: they are sent to every leg.
 #[derive(Debug)]
 pub(super) struct Bound {
-    types: Vec<ParamType>,
-    values: Vec<Value>,
+    types: SmallVec<[ParamType; 8]>,
+    values: SmallVec<[Value; 4]>,
 }
 
 #[derive(Debug)]
@@ -172,8 +173,8 @@ impl PreparedStatements {
         let parsed = Execute::parse(payload, statement.params, &mut statement.types, is_long);
         let parsed = parsed.map_err(PreparedError::Malformed)?;
         let mut bound = Bound {
-            types: statement.types.clone(),
-            values: Vec::with_capacity(parsed.params.len()),
+            types: SmallVec::from_slice(&statement.types),
+            values: SmallVec::with_capacity(parsed.params.len()),
         };
         let mut long = long;
         for (i, param) in parsed.params.iter().enumerate() {
@@ -225,11 +226,16 @@ impl Bound {
 
 impl EncodeParams for Bound {
     fn encode(&self, statement_id: u32, which: &LegParams) -> Vec<u8> {
-        let pairs: Vec<_> = match which {
+        let pairs: SmallVec<[_; 4]> = match which {
             LegParams::All => (0..self.values.len()).filter_map(|i| self.pair(i)).collect(),
             LegParams::List(list) => list.iter().filter_map(|i| self.pair(usize::from(*i))).collect(),
         };
-        let mut out = Vec::new();
+        // Ids and flags, then for each parameter its type, a length where it has one, its value.
+        let values = pairs.iter().map(|(_, param)| match param {
+            Param::Value(bytes) => bytes.len(),
+            Param::Null | Param::LongData => 0,
+        });
+        let mut out = Vec::with_capacity(16 + 12 * pairs.len() + values.sum::<usize>());
         put_execute(&mut out, statement_id, 0, pairs.into_iter());
         out
     }

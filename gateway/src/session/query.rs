@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use shardgate_sql::{Classified, Lexed, StatementKind, classify, lex, split_statements};
+use smallvec::{SmallVec, smallvec};
 
 use super::counted::{Counted, Executed};
 use super::transact::name_at;
@@ -52,13 +53,16 @@ impl Session {
     }
 
     /// The statements of a text; at least one.
-    fn split(&self, text: &Bytes) -> Result<Vec<Bytes>, SessionError> {
+    fn split(&self, text: &Bytes) -> Result<SmallVec<[Bytes; 1]>, SessionError> {
+        if !text.contains(&b';') {
+            return Ok(smallvec![text.clone()]);
+        }
         let options = self.view.lex_options(self.state.sql_mode);
         let ranges = split_statements(text, &options).map_err(|e| SessionError::Syntax(e.to_string()))?;
         match ranges.as_slice() {
             [] => Err(SessionError::EmptyQuery),
             // The bytes as they came, comments around the statement included.
-            [_] => Ok(vec![text.clone()]),
+            [_] => Ok(smallvec![text.clone()]),
             many if !self.client.can(shardgate_wire::Capabilities::MULTI_STATEMENTS) => {
                 let _ = many;
                 Err(SessionError::MultiStatements)
@@ -83,9 +87,7 @@ impl Session {
         let took = clock::now().duration_since(started);
         let metrics = &self.shared.metrics;
         let counted = Counted::of(class.kind);
-        metrics.query_timings.handle(counted.timing()).record(took);
-        let (plan, tablet, legs) = self.executed.labels();
-        metrics.queries.count([counted.query(), plan, tablet], 1, legs);
+        self.shared.counted.count(metrics, counted, self.executed, took);
         result
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -92,6 +92,7 @@ impl SessionHandle {
 pub struct SessionRegistry {
     sessions: DashMap<u32, Arc<SessionHandle>>,
     next_id: AtomicU32,
+    stopping: AtomicBool,
 }
 
 /// Takes its session out of the registry when dropped.
@@ -135,6 +136,10 @@ impl SessionRegistry {
             }),
         });
         self.sessions.insert(id, Arc::clone(&handle));
+        // Looked at once it is entered: either this sees that all are told to stop, or whoever tells them sees it.
+        if self.stopping.load(Ordering::SeqCst) {
+            handle.kill.stop();
+        }
         Registration {
             registry: Arc::clone(self),
             handle,
@@ -149,6 +154,14 @@ impl SessionRegistry {
         };
         handle.kill.throw(kill);
         true
+    }
+
+    /// Tells all sessions, and those to come, that the gateway is to stop.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        for session in self.list() {
+            session.kill.stop();
+        }
     }
 
     /// The session of an id.
@@ -182,6 +195,16 @@ fn lock(m: &Mutex<Process>) -> std::sync::MutexGuard<'_, Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_old_and_new_are_told_to_stop() {
+        let r = Arc::new(SessionRegistry::default());
+        let old = r.register(1, "root".into(), "127.0.0.1:1".into());
+        assert!(!old.handle.kill.is_stopping());
+        r.stop();
+        let new = r.register(2, "root".into(), "127.0.0.1:2".into());
+        assert!(old.handle.kill.is_stopping() && new.handle.kill.is_stopping());
+    }
 
     #[test]
     fn a_session_leaves_the_registry_with_its_registration() {

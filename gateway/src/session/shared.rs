@@ -9,9 +9,9 @@ use arc_swap::ArcSwap;
 use shardgate_sql::{LexOptions, SqlMode};
 use shardgate_wire::auth::Credential;
 use shardgate_wire::server::{Authenticator, Identity};
-use tokio_util::sync::CancellationToken;
 
 use super::accepted::Accepted;
+use super::counted::CountedHandles;
 use super::kind_times::KindTimes;
 use super::lately::Lately;
 use super::prepared::PreparedLimits;
@@ -118,6 +118,8 @@ pub struct Shared {
     pub kind_times: KindTimes,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Those of each kind of statement.
+    pub counted: CountedHandles,
     /// Who is connected.
     pub sessions: Arc<SessionRegistry>,
     /// Plans made before.
@@ -130,8 +132,6 @@ pub struct Shared {
     pub relearn: Relearn,
     /// When the gateway started.
     pub started: Instant,
-    /// The gateway is to stop: idle sessions end, busy ones when they come to a good point.
-    pub stopping: CancellationToken,
 }
 
 impl Shared {

@@ -68,7 +68,7 @@ impl Session {
             return Ok(());
         }
         let limits = limits_of(
-            &self.registration.handle.kill,
+            (&self.registration.handle.kill, &self.alarm),
             &self.view.options,
             self.view.options.query_timeout,
         );
@@ -79,7 +79,7 @@ impl Session {
 
     pub(super) async fn roll_back_open(&mut self) {
         let limits = limits_of(
-            &self.registration.handle.kill,
+            (&self.registration.handle.kill, &self.alarm),
             &self.view.options,
             self.view.options.query_timeout,
         );
@@ -143,7 +143,7 @@ impl Session {
     /// transaction is lost.
     async fn on_all_parts(&mut self, sql: &str) -> Result<(), SessionError> {
         let limits = limits_of(
-            &self.registration.handle.kill,
+            (&self.registration.handle.kill, &self.alarm),
             &self.view.options,
             self.view.options.query_timeout,
         );

@@ -169,15 +169,16 @@ impl Pool {
         deadline: Option<Instant>,
     ) -> Result<PooledConn, TabletError> {
         let slot = self.slot(pass.work(), deadline).await?;
-        while let Some(conn) = self.take_idle(settings) {
-            match self.revive(conn, deadline).await {
-                Revived::Alive(conn) => return Ok(self.lend(*conn, slot, pass, Unused::Idle)),
+        while let Some(mut conn) = self.take_idle(settings) {
+            match self.revive(&mut conn, deadline).await {
+                Revived::Alive => return Ok(self.lend(conn, slot, pass, Unused::Idle)),
                 Revived::Closed => {}
                 // A tablet that does not answer a ping will not answer the next one either.
                 Revived::Silent => self.drop_idle(),
             }
         }
-        let conn = self.open(&mut pass, deadline).await?;
+        // Boxed: a login's future is large, and nearly all statements find a connection that is open.
+        let conn = Box::pin(self.open(&mut pass, deadline)).await?;
         Ok(self.lend(conn, slot, pass, Unused::Fresh))
     }
 
@@ -258,12 +259,12 @@ impl Pool {
 
     /// Whether an idle connection still lives. A server that closed it, or sent a parting word, is noticed here, before a
     /// statement is sent: then nothing can have run.
-    async fn revive(&self, mut conn: Connection, deadline: Option<Instant>) -> Revived {
+    async fn revive(&self, conn: &mut Connection, deadline: Option<Instant>) -> Revived {
         let now = clock::now();
-        let quiet = !self.too_old(&conn, now) && conn.probe() == Probe::Quiet;
+        let quiet = !self.too_old(conn, now) && conn.probe() == Probe::Quiet;
         let fresh = now.duration_since(conn.idle_since()) < self.options.idle_check;
         if quiet && (fresh || conn.ping(self.connect_deadline(deadline)).await.is_ok()) {
-            return Revived::Alive(Box::new(conn));
+            return Revived::Alive;
         }
         self.counters.stale.inc();
         self.counters.closed.inc();
@@ -287,7 +288,7 @@ impl Pool {
         deadline: Option<Instant>,
     ) -> Result<PooledConn, TabletError> {
         let slot = self.slot(pass.work(), deadline).await?;
-        let conn = self.open(&mut pass, deadline).await?;
+        let conn = Box::pin(self.open(&mut pass, deadline)).await?;
         Ok(self.lend(conn, slot, pass, Unused::Fresh))
     }
 
@@ -369,7 +370,7 @@ pub struct Reservation {
 /// What became of an idle connection.
 enum Revived {
     /// It lives.
-    Alive(Box<Connection>),
+    Alive,
     /// Its server closed it, or it is too old.
     Closed,
     /// Its server does not answer.

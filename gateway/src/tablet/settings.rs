@@ -61,6 +61,12 @@ impl Settings {
         self.position(name).ok().map(|i| self.entries[i].1.as_str())
     }
 
+    /// The literal a system variable is set to, by its name in lower case.
+    pub fn system(&self, name: &str) -> Option<&str> {
+        let is_it = |entry: &&(SettingName, String)| matches!(&entry.0, SettingName::System(n) if n == name);
+        self.entries.iter().find(is_it).map(|(_, value)| value.as_str())
+    }
+
     /// All settings in the order they are replayed.
     pub fn iter(&self) -> impl Iterator<Item = &(SettingName, String)> {
         self.entries.iter()

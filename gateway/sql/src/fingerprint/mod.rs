@@ -22,7 +22,8 @@ use place::Places;
 /// A statement's key and the literals that are not in it. Equality and hash are the key's.
 #[derive(Clone, Debug)]
 pub struct Fingerprint {
-    key: Vec<u8>,
+    /// Most statements' texts are short: no allocation for them.
+    key: SmallVec<[u8; 256]>,
     hash: u64,
     literals: SmallVec<[LiteralSlot; 8]>,
 }
@@ -39,7 +40,7 @@ pub struct LiteralSlot {
 impl Fingerprint {
     /// The fingerprint of a statement. Linear in its length.
     pub fn of(lexed: &Lexed<'_>) -> Self {
-        let mut key = Vec::with_capacity(lexed.src().len() + lexed.len());
+        let mut key = SmallVec::with_capacity(lexed.src().len() + lexed.len());
         let mut literals = SmallVec::new();
         let mut places = Places::new(lexed);
         for at in 0..lexed.len() {
@@ -47,7 +48,7 @@ impl Fingerprint {
             places.step(lexed, at);
             match lexed.literal_class(at) {
                 Some(class) if class == LiteralClass::Placeholder || !places.keeps(lexed, at) => {
-                    key.extend([b'?', class as u8]);
+                    key.extend_from_slice(&[b'?', class as u8]);
                     literals.push(LiteralSlot {
                         token: at as u32,
                         class,
@@ -98,24 +99,41 @@ impl std::hash::Hash for Fingerprint {
     }
 }
 
+/// What a statement's text is written to.
+trait Text {
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl Text for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl Text for SmallVec<[u8; 256]> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// One space between tokens. Space between a name and a parenthesis may decide whether it is a function, so there it
 /// is kept as it was: there or not.
-fn separate(lexed: &Lexed<'_>, at: usize, text: &mut Vec<u8>) {
+fn separate(lexed: &Lexed<'_>, at: usize, text: &mut impl Text) {
     if at == 0 {
         return;
     }
     let name = lexed.is(at - 1, TokenKind::Word) && !lexed.keyword(at - 1).is_some_and(Keyword::is_reserved);
     let joined = name && lexed.is(at, TokenKind::LParen) && lexed.range(at - 1).end == lexed.range(at).start;
     if !joined {
-        text.push(b' ');
+        text.append(b" ");
     }
 }
 
 /// The token as written; reserved words, which can be nothing else, in capitals.
-fn push_token(lexed: &Lexed<'_>, at: usize, text: &mut Vec<u8>) {
+fn push_token(lexed: &Lexed<'_>, at: usize, text: &mut impl Text) {
     match lexed.keyword(at) {
-        Some(keyword) if keyword.is_reserved() => text.extend_from_slice(keyword.text().as_bytes()),
-        _ => text.extend_from_slice(lexed.text(at)),
+        Some(keyword) if keyword.is_reserved() => text.append(keyword.text().as_bytes()),
+        _ => text.append(lexed.text(at)),
     }
 }
 

@@ -141,3 +141,21 @@ fn a_plan_describes_itself() {
     assert_eq!(description.route, "scatter to 2 of 4 shards by sharding column");
     assert_eq!(description.partial, "allowed");
 }
+
+/// Sessions of two modes that send the same statement do not take each other's plan's place.
+#[test]
+fn plans_of_two_modes_are_kept_side_by_side() {
+    let sql = Bytes::from_static(b"SELECT id, k FROM t");
+    let lexed = lex(&sql, &LexOptions::default()).unwrap();
+    let plan = Arc::new(planned(&sql).1);
+    let cache = PlanCache::new(64);
+    let fingerprint = fingerprint(1);
+    let ansi = PlanKey {
+        sql_mode: SqlMode::parse("ANSI").unwrap(),
+        ..key(&fingerprint)
+    };
+    cache.insert(&key(&fingerprint), Arc::clone(&plan));
+    assert!(cache.get(&ansi, &lexed).is_none());
+    cache.insert(&ansi, plan);
+    assert!(cache.get(&ansi, &lexed).is_some() && cache.get(&key(&fingerprint), &lexed).is_some());
+}

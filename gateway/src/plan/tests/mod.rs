@@ -117,11 +117,8 @@ fn keyspace(name: &str, vschema: Option<&VSchema>, shards: Vec<Shard>) -> Keyspa
 }
 
 fn shard(keyspace: &str, name: &str, range: Option<&str>, database: &str) -> Shard {
-    Shard {
-        id: ShardId::new(keyspace, name),
-        range: range.map(|r| KeyRange::parse(r).unwrap()),
-        database: database.into(),
-    }
+    let range = range.map(|r| KeyRange::parse(r).unwrap());
+    Shard::new(ShardId::new(keyspace, name), range, database)
 }
 
 fn named_keyspace(name: &str, database: impl Fn(usize) -> String) -> Keyspace {

@@ -1,6 +1,8 @@
 //! A session on a tablet. It knows whether it is idle: only between a finished answer and the next command. A caller
 //! that gives up in the middle leaves it busy, and a pool must not take it back.
 
+use bytes::Bytes;
+
 use crate::codec::OkPacket;
 use crate::error::WireError;
 use crate::protocol::{Capabilities, StatusFlags, command};
@@ -50,6 +52,8 @@ pub struct TabletConn {
     pub(crate) phase: Phase,
     /// The end that was read early, see [`Phase::CursorEnd`].
     pub(super) early_end: OkPacket,
+    /// Room for definitions, see [`TabletConn::give_back`].
+    pub(super) definitions: Vec<Bytes>,
 }
 
 impl std::fmt::Debug for TabletConn {
@@ -68,6 +72,7 @@ impl TabletConn {
             server,
             phase: Phase::Idle,
             early_end: OkPacket::default(),
+            definitions: Vec::new(),
         }
     }
 

@@ -57,6 +57,9 @@ pub struct Prepared {
     pub columns: Vec<Bytes>,
 }
 
+/// Room for so many definitions is kept by a connection, 32 bytes each.
+const KEEP_DEFINITIONS: usize = 64;
+
 impl TabletConn {
     /// Reads the first packet of an answer.
     pub async fn read_head(&mut self) -> Result<Head, WireError> {
@@ -89,7 +92,8 @@ impl TabletConn {
             return Err(WireError::State("no column definitions are due"));
         };
         // The count is the server's word only: memory follows what comes.
-        let mut definitions = Vec::with_capacity(usize::try_from(left).unwrap_or(usize::MAX).min(1024));
+        let mut definitions = std::mem::take(&mut self.definitions);
+        definitions.reserve(usize::try_from(left).unwrap_or(usize::MAX).min(1024));
         while left > 0 {
             definitions.push(self.read_definition().await?);
             left -= 1;
@@ -98,6 +102,15 @@ impl TabletConn {
         self.phase = Phase::Rows;
         let cursor = !self.deprecates_eof() && self.read_columns_eof().await?;
         Ok(Columns { definitions, cursor })
+    }
+
+    /// Gives definitions back that were used up: the next ones are read into the same memory, if it is not much.
+    pub fn give_back(&mut self, columns: Columns) {
+        let mut definitions = columns.definitions;
+        definitions.clear();
+        if definitions.capacity() <= KEEP_DEFINITIONS {
+            self.definitions = definitions;
+        }
     }
 
     /// Reads the EOF packet behind column definitions; whether a cursor was opened, so that no rows follow.
