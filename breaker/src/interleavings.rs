@@ -96,6 +96,34 @@ fn a_probe_that_is_given_back_is_never_lost() {
 }
 
 #[test]
+fn a_probe_whose_lease_was_renewed_is_not_taken_away_by_the_old_one() {
+    loom::model(|| {
+        let machine = Arc::new(opened());
+        let Admission::Probe { generation, lease } = machine.admit(at(2), |_| {}) else {
+            panic!("the first caller probes");
+        };
+        let same = Arc::clone(&machine);
+        // Sent just before its lease ends, while somebody else sees it end.
+        let sent = Time::from_nanos(2_999_000_000);
+        let (renewed, _) = both(move || same.renew_lease(generation, lease, sent), {
+            let machine = Arc::clone(&machine);
+            move || {
+                machine.tick(at(3), &mut |_| {});
+                None
+            }
+        });
+        let word = machine.word();
+        match renewed {
+            Some(lease) => {
+                assert_eq!((word.state, word.generation), (State::HalfOpen, generation));
+                assert_eq!((lease, machine.lease(word)), (3999, Some(sent.after(SECOND))));
+            }
+            None => assert_eq!((word.state, word.generation), (State::Open, generation + 1)),
+        }
+    });
+}
+
+#[test]
 fn a_probe_that_passes_while_its_lease_ends_moves_the_state_once() {
     loom::model(|| {
         let machine = Arc::new(opened());

@@ -152,10 +152,13 @@ impl<B: Deref<Target = Breaker>> Permit<B> {
         }
     }
 
-    /// The first byte is sent: what was spent waiting before is not the tablet's.
-    pub fn sent(&mut self, now: Time) {
+    /// The first byte is sent: what was spent waiting before is not the tablet's, and a probe's lease begins anew.
+    /// `false` if it is a probe no longer, since its lease ended before: drop it and ask again.
+    #[must_use]
+    pub fn sent(&mut self, now: Time) -> bool {
         self.held.started = now;
         self.breaker.touch(&self.held, now);
+        self.held.lease == 0 || self.breaker.renew_lease(&mut self.held, now)
     }
 
     /// The first packet of the response is here: its latency is taken, once.

@@ -14,6 +14,17 @@ impl Breaker {
         }
     }
 
+    /// Whether the probe is still one, now with a whole lease before it.
+    pub(crate) fn renew_lease(&self, held: &mut Held, now: Time) -> bool {
+        match self.machine.renew_lease(held.generation(), held.lease, now) {
+            Some(lease) => {
+                held.lease = lease;
+                true
+            }
+            None => false,
+        }
+    }
+
     pub(crate) fn progressed(&self, held: &Held, now: Time) {
         if let Some(stripe) = self.stripe(held) {
             stripe.slots.touch(held.slot(), now);

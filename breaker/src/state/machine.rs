@@ -10,6 +10,9 @@ use crate::{Mode, Reason, State, Time, Trigger};
 
 const MILLI: u64 = 1_000_000;
 
+/// A lease that was found to be over: nobody can renew it any more. It is over at any time, like the one it replaces.
+const TAKEN_AWAY: u64 = 1;
+
 /// What the machine says to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -139,7 +142,7 @@ impl Machine {
             Some(lease) if lease != 0 => {
                 let lease = Time::from_nanos(lease.saturating_mul(MILLI));
                 if now >= lease {
-                    self.reopen(word.generation, None, Trigger::LeaseOver, now, tell);
+                    self.take_away(word, seen, now, tell);
                     return None;
                 }
                 let retry_after = Some(lease.since(now));
@@ -151,8 +154,7 @@ impl Machine {
             let retry_after = Some(self.cooldown.base);
             return Some(Admission::Refuse { word, retry_after });
         }
-        let end = now.after(self.probes.lease).as_nanos().div_ceil(MILLI).max(1);
-        let mine = Stamp::new(word.generation, end);
+        let mine = self.lease_from(word.generation, now);
         self.probe
             .compare_exchange(seen, mine.0, Ordering::AcqRel, Ordering::Acquire)
             .ok()?;
@@ -170,6 +172,37 @@ impl Machine {
     /// Whether a probe's lease is over.
     pub(crate) fn lease_over(lease: u64, now: Time) -> bool {
         now.as_nanos() / MILLI >= lease
+    }
+
+    fn lease_from(&self, generation: u32, now: Time) -> Stamp {
+        let end = now.after(self.probes.lease).as_nanos().div_ceil(MILLI);
+        Stamp::new(generation, end.max(TAKEN_AWAY + 1))
+    }
+
+    /// The lease begins anew: what the probe spent waiting was not the tablet's. Tells the new lease; `None` if the
+    /// probe is nobody's any more, or its lease is over.
+    pub(crate) fn renew_lease(&self, generation: u32, lease: u64, now: Time) -> Option<u64> {
+        if Self::lease_over(lease, now) {
+            return None;
+        }
+        let (mine, next) = (Stamp::new(generation, lease), self.lease_from(generation, now));
+        self.probe
+            .compare_exchange(mine.0, next.0, Ordering::AcqRel, Ordering::Acquire)
+            .ok()?;
+        (self.word().generation == generation).then(|| next.millis())
+    }
+
+    /// A lease that is over opens again. First it is made one that cannot be renewed: a probe that is sent at this very
+    /// moment either has a new lease, and stays, or has none.
+    fn take_away(&self, word: Word, lease: u64, now: Time, tell: &mut impl FnMut(Change)) {
+        let taken = Stamp::new(word.generation, TAKEN_AWAY).0;
+        if self
+            .probe
+            .compare_exchange(lease, taken, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
+            self.reopen(word.generation, None, Trigger::LeaseOver, now, tell);
+        }
     }
 
     /// The probe is back and says nothing: the next attempt probes.
@@ -301,8 +334,12 @@ impl Machine {
                 }
             }
             State::HalfOpen => {
-                if self.lease(word).is_some_and(|end| now >= end) {
-                    self.reopen(word.generation, None, Trigger::LeaseOver, now, tell);
+                let lease = self.probe.load(Ordering::Acquire);
+                if Stamp(lease)
+                    .of(word.generation)
+                    .is_some_and(|end| end != 0 && Self::lease_over(end, now))
+                {
+                    self.take_away(word, lease, now, tell);
                 }
             }
         }

@@ -23,7 +23,7 @@ fn asking_recording_refusing_and_ticking_allocate_nothing() {
                 for i in 0..200 {
                     now = now.after(Duration::from_millis(5));
                     if let Ok(mut permit) = breaker.try_acquire(Work::statement(1 + i % 40), now) {
-                        permit.sent(now);
+                        assert!(permit.sent(now));
                         permit.responded(now);
                         permit.record(outcome, now);
                     }

@@ -65,6 +65,8 @@ enum Step {
     Ask,
     /// What became of one of the attempts in flight, by its place.
     Record(usize, Outcome),
+    /// One of them is sent only now.
+    Sent(usize),
     Drop(usize),
     Wait(u64),
     Tick,
@@ -91,6 +93,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => Just(Step::Ask),
         20 => (0usize..8, outcome).prop_map(|(i, o)| Step::Record(i, o)),
+        4 => (0usize..8).prop_map(Step::Sent),
         2 => (0usize..8).prop_map(Step::Drop),
         10 => prop_oneof![20 => 0u64..20, 4 => 0u64..400, 1 => 0u64..5_000, 1 => Just(86_400_000)].prop_map(Step::Wait),
         4 => Just(Step::Tick),
@@ -284,6 +287,17 @@ impl Inner {
         }
     }
 
+    /// Tells whether it still counts.
+    fn sent(&mut self, ticket: &mut Ticket, now: u64) -> bool {
+        let Some(end) = ticket.lease else { return true };
+        if now >= end || ticket.generation != self.generation {
+            return false;
+        }
+        ticket.lease = Some(now + LEASE);
+        self.probe = ticket.lease;
+        true
+    }
+
     fn rates(&mut self, now: u64) {
         if self.is_over(ERRORS, Outcome::Failure, now) {
             self.fire(Reason::ErrorRate, now);
@@ -360,7 +374,7 @@ impl Inner {
                 (_, state) => self.enter(state),
             },
             Step::Mode(mode) => self.set_mode(mode, now),
-            Step::Ask | Step::Record(..) | Step::Drop(_) | Step::Wait(_) => {}
+            Step::Ask | Step::Record(..) | Step::Sent(_) | Step::Drop(_) | Step::Wait(_) => {}
         }
     }
 
@@ -425,6 +439,13 @@ impl Pair {
                     self.model.with(|m| m.record(ticket, outcome, now));
                 }
             }
+            Step::Sent(place) => {
+                if let Some((mut permit, mut ticket)) = self.take(place) {
+                    let counts = permit.sent(time);
+                    prop_assert_eq!(counts, self.model.with(|m| m.sent(&mut ticket, now)));
+                    self.flying.push((permit, ticket));
+                }
+            }
             Step::Drop(place) => {
                 if let Some((permit, ticket)) = self.take(place) {
                     drop(permit);
@@ -485,6 +506,7 @@ proptest! {
             match step {
                 Step::Ask => flying.extend(breaker.try_acquire_owned(Work::statement(1), time)),
                 Step::Record(_, outcome) => if let Some(permit) = flying.pop() { permit.record(outcome, time) },
+                Step::Sent(_) => if let Some(permit) = flying.last_mut() { let _ = permit.sent(time); },
                 Step::Drop(_) => drop(flying.pop()),
                 Step::Wait(span) => now = now.saturating_add(span * MS),
                 Step::Tick => breaker.tick(time),

@@ -109,6 +109,51 @@ fn a_tick_ends_a_lease_without_traffic() {
     drop(hung);
 }
 
+/// A probe holds its lease while it waits for a connection. What it waited was taken off its statement's time, so that
+/// one which waited long was taken away while it was being answered.
+#[test]
+fn a_probe_that_waited_has_its_whole_lease_once_it_is_sent() {
+    let mut rig = Rig::new(shard());
+    rig.half_open();
+    let breaker = Arc::clone(&rig.breaker);
+    let mut probe = breaker.try_acquire(Work::CONNECT, rig.now).unwrap();
+    rig.ticks(ms(1900));
+    assert!(probe.sent(rig.now));
+    rig.ticks(ms(1900));
+    assert_eq!(rig.state(), State::HalfOpen);
+    assert!(rig.refused(), "and it is the only one");
+    probe.record(Outcome::Success, rig.now);
+    assert_eq!(rig.breaker.snapshot(rig.now).probes_passed, 1);
+
+    let mut hung = breaker.try_acquire(Work::CONNECT, rig.now).unwrap();
+    rig.ticks(ms(1000));
+    assert!(hung.sent(rig.now));
+    rig.ticks(SECOND * 2);
+    assert_eq!(
+        (rig.state(), rig.last().trigger),
+        (State::Open, Trigger::LeaseOver)
+    );
+    drop(hung);
+}
+
+#[test]
+fn a_probe_whose_lease_ended_before_it_was_sent_is_none() {
+    for noticed in [true, false] {
+        let mut rig = Rig::new(shard());
+        rig.half_open();
+        let breaker = Arc::clone(&rig.breaker);
+        let mut late = breaker.try_acquire(Work::CONNECT, rig.now).unwrap();
+        rig.pass(SECOND * 2);
+        if noticed {
+            breaker.tick(rig.now);
+        }
+        assert!(!late.sent(rig.now));
+        drop(late);
+        let again = breaker.try_acquire(Work::CONNECT, rig.now);
+        assert_eq!(again.is_ok_and(|p| p.is_probe()), !noticed);
+    }
+}
+
 #[test]
 fn a_probe_that_succeeds_after_its_lease_has_failed_whoever_noticed_first() {
     let mut rig = Rig::new(shard());

@@ -203,15 +203,7 @@ impl Gate {
             return Ok(Attempt::unguarded(pass.work, now));
         };
         let at = self.time(now);
-        let permit = match pass.probe.take() {
-            Some(mut permit) => {
-                permit.sent(at);
-                permit
-            }
-            None => breaker
-                .try_acquire_owned(pass.work, at)
-                .map_err(|rejected| self.refused(rejected))?,
-        };
+        let permit = self.begin(breaker, pass, pass.work, at)?;
         let kind = self
             .shard
             .kinds()
@@ -230,16 +222,26 @@ impl Gate {
             return Ok(Attempt::unguarded(Work::CONNECT, now));
         };
         let at = self.time(now);
-        let permit = match pass.probe.take() {
-            Some(mut probe) => {
-                probe.sent(at);
-                probe
-            }
-            None => breaker
-                .try_acquire_owned(Work::CONNECT, at)
-                .map_err(|rejected| self.refused(rejected))?,
-        };
+        let permit = self.begin(breaker, pass, Work::CONNECT, at)?;
         Ok(Attempt::new(permit, None, Work::CONNECT, now))
+    }
+
+    /// The permit of what is sent now: the probe that waited for it, unless its lease ended meanwhile.
+    fn begin(
+        &self,
+        breaker: &Arc<Breaker>,
+        pass: &mut Pass,
+        work: Work,
+        at: Time,
+    ) -> Result<OwnedPermit, Refused> {
+        if let Some(mut probe) = pass.probe.take()
+            && probe.sent(at)
+        {
+            return Ok(probe);
+        }
+        breaker
+            .try_acquire_owned(work, at)
+            .map_err(|rejected| self.refused(rejected))
     }
 
     /// The connection is open.
