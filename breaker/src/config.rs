@@ -284,6 +284,16 @@ impl Config {
             .unwrap_or(Duration::ZERO)
     }
 
+    /// Who decides at first.
+    #[must_use]
+    pub const fn mode(&self) -> crate::Mode {
+        if self.dry_run {
+            crate::Mode::DryRun
+        } else {
+            crate::Mode::Auto
+        }
+    }
+
     /// Refuses settings that would make a breaker which never opens, never closes or flaps.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_rates()?;

@@ -79,7 +79,7 @@ impl<K: Eq + Hash + Clone> Registry<K> {
         self.write().remove(key)
     }
 
-    /// Forgets the breakers that are closed and that nobody holds; tells how many.
+    /// Forgets the breakers that are closed, that nobody holds and nobody took over; tells how many.
     pub fn sweep(&self, now: Time) -> usize {
         let mut breakers = self.write();
         let before = breakers.len();
@@ -126,7 +126,7 @@ impl<K: Eq + Hash + Clone> Registry<K> {
 }
 
 fn is_idle(breaker: &Arc<Breaker>, now: Time) -> bool {
-    Arc::strong_count(breaker) == 1 && breaker.state(now) == State::Closed
+    Arc::strong_count(breaker) == 1 && breaker.state(now) == State::Closed && !breaker.is_taken_over()
 }
 
 #[cfg(test)]
@@ -165,6 +165,18 @@ mod tests {
         assert!(registry.get(&1).is_none() && registry.get(&2).is_some());
         assert_eq!(registry.sweep(now), 1);
         assert_eq!(registry.all()[0].0, 2);
+    }
+
+    #[test]
+    fn a_breaker_that_was_taken_over_is_not_forgotten() {
+        let registry = Registry::new(2);
+        let now = Time::ZERO;
+        let taken = registry.get_or_insert(&1, now, make).unwrap();
+        taken.set_mode(crate::Mode::ForcedClosed, now);
+        drop(taken);
+        assert_eq!(registry.sweep(now), 0);
+        registry.get(&1).unwrap().set_mode(crate::Mode::Auto, now);
+        assert_eq!(registry.sweep(now), 1);
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl Breaker {
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         let shape = Shape::of(&config);
-        let mode = if config.dry_run { Mode::DryRun } else { Mode::Auto };
+        let mode = config.mode();
         let stripes = config.stripes;
         let stripe = |index| Stripe {
             // The shared part alone holds all that are to be tracked, whoever has them in flight.
@@ -340,6 +340,12 @@ impl Breaker {
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.machine.word().mode
+    }
+
+    /// Whether somebody else than its configuration decided who decides.
+    #[must_use]
+    pub fn is_taken_over(&self) -> bool {
+        self.mode() != self.config.mode()
     }
 
     /// An operator takes over, or hands back. One that was forced open recovers by probes, one at a time.

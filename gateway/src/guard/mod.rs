@@ -19,6 +19,7 @@ mod listener;
 mod registry;
 mod settings;
 mod shard;
+mod taken;
 
 pub use attempt::Attempt;
 pub use error::Refused;

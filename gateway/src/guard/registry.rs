@@ -10,14 +10,15 @@ use super::gate::Gate;
 use super::listener::{Subject, Teller};
 use super::settings::GuardSettings;
 use super::shard::ShardGuard;
-use crate::base::clock::Instant;
+use super::taken::TakenOver;
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId, TabletAlias};
 
 /// The guards of every shard and every replica.
 ///
 /// A breaker outlives pools and reloads of the topology: what is known of a shard is not forgotten because a file was
-/// read again. New thresholds make new breakers.
+/// read again. New thresholds make new breakers; what an operator took over stays so.
 #[derive(Debug)]
 pub struct Guards {
     origin: Instant,
@@ -31,6 +32,8 @@ pub struct Guards {
 struct Made {
     shards: HashMap<ShardId, Arc<ShardGuard>>,
     replicas: HashMap<TabletAlias, (ShardId, Arc<Breaker>)>,
+    /// Of the breakers of earlier thresholds.
+    taken: TakenOver,
 }
 
 impl Guards {
@@ -55,7 +58,17 @@ impl Guards {
     pub fn configure(&self, settings: GuardSettings) {
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         self.settings.store(Arc::new(settings));
-        *made = Made::default();
+        let mut taken = std::mem::take(&mut made.taken);
+        for (id, guard) in &made.shards {
+            taken.note((id, None), guard.breaker());
+        }
+        for (alias, (id, breaker)) in &made.replicas {
+            taken.note((id, Some(alias)), Some(breaker));
+        }
+        *made = Made {
+            taken,
+            ..Made::default()
+        };
     }
 
     /// The breakers' time.
@@ -154,6 +167,7 @@ impl Guards {
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         made.shards.retain(|id, _| shards(id));
         made.replicas.retain(|alias, _| replicas(alias));
+        made.taken.keep(shards, replicas);
     }
 
     fn shard_in(&self, made: &mut Made, id: &ShardId) -> Arc<ShardGuard> {
@@ -163,6 +177,8 @@ impl Guards {
         let settings = self.settings.load();
         let seed = self.seed_for(made);
         let fresh = Arc::new(ShardGuard::new(id.clone(), &settings, seed, &self.metrics));
+        made.taken
+            .hand_on((id, None), fresh.breaker(), self.time(clock::now()));
         made.shards.insert(id.clone(), Arc::clone(&fresh));
         fresh
     }
@@ -190,6 +206,8 @@ impl Guards {
         let seed = self.seed_for(made);
         let cap = Arc::clone(shard.cap());
         let fresh = Arc::new(Breaker::with_cap(settings.replica.clone(), seed, teller, cap).ok()?);
+        made.taken
+            .hand_on((shard.id(), Some(alias)), Some(&fresh), self.time(clock::now()));
         made.replicas
             .insert(alias.clone(), (shard.id().clone(), Arc::clone(&fresh)));
         Some(fresh)
