@@ -55,7 +55,7 @@ impl RetryBudget {
         }
     }
 
-    /// A first attempt is made.
+    /// An attempt is made: a first one, or a retry, which earns nothing.
     pub fn attempt(&self, now: Time) {
         let (stripe, writer) = seat(self.attempts.len());
         if let Some(ring) = self.attempts.get(stripe) {
@@ -69,7 +69,8 @@ impl RetryBudget {
     pub fn charge(&self, now: Time) -> bool {
         // Charged first and looked at second: two at once may both be refused the last one, never both granted it.
         self.retries.add(0, now);
-        if self.spent(now) * 100 <= self.granted_percent(now) {
+        let spent = self.spent(now);
+        if spent * 100 <= self.granted_percent(spent.saturating_sub(1), now) {
             return true;
         }
         self.retries.take_back(0, now);
@@ -86,7 +87,8 @@ impl RetryBudget {
     /// Retries left.
     #[must_use]
     pub fn left(&self, now: Time) -> u64 {
-        (self.granted_percent(now) / 100).saturating_sub(self.spent(now))
+        let spent = self.spent(now);
+        (self.granted_percent(spent, now) / 100).saturating_sub(spent)
     }
 
     /// Retries refused so far.
@@ -95,11 +97,12 @@ impl RetryBudget {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Hundredths of retries granted over the window.
-    fn granted_percent(&self, now: Time) -> u64 {
+    /// Hundredths of retries granted over the window. So many of the attempts in it are retries: what they earned would
+    /// pay for more of them. One that is charged and still waits counts as made; it will be in a moment.
+    fn granted_percent(&self, retries: u64, now: Time) -> u64 {
         let buckets = self.shape.buckets(WINDOW);
         let attempts: u64 = self.attempts.iter().map(|r| r.sum(0, now, buckets)).sum();
-        attempts * u64::from(self.config.percent) + u64::from(self.config.per_second) * WINDOW.as_secs() * 100
+        attempts.saturating_sub(retries) * u64::from(self.config.percent) + u64::from(self.config.per_second) * WINDOW.as_secs() * 100
     }
 }
 
@@ -110,8 +113,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Retries until the first that is refused, each one made at once.
     fn grants(budget: &RetryBudget, now: Time) -> usize {
-        (0..10_000).take_while(|_| budget.charge(now)).count()
+        let retry = || budget.charge(now).then(|| budget.attempt(now)).is_some();
+        (0..10_000).take_while(|_| retry()).count()
     }
 
     #[test]
@@ -134,6 +139,28 @@ mod tests {
             );
             assert_eq!(budget.refused(), 1);
         }
+    }
+
+    /// Retries were counted as traffic like first attempts: a fifth of a fifth more, and so on.
+    #[test]
+    fn retries_earn_no_retries() {
+        let budget = RetryBudget::new(BudgetConfig {
+            percent: 50,
+            per_second: 0,
+        });
+        (0..1000).for_each(|_| budget.attempt(Time::ZERO));
+        assert_eq!(grants(&budget, Time::ZERO), 500);
+        assert_eq!(budget.left(Time::ZERO), 0);
+        // All of them wait at once: those that have not been made yet are no traffic either.
+        let budget = RetryBudget::new(BudgetConfig {
+            percent: 50,
+            per_second: 0,
+        });
+        (0..900).for_each(|_| budget.attempt(Time::ZERO));
+        let waiting = (0..1000).take_while(|_| budget.charge(Time::ZERO)).count();
+        assert_eq!(waiting, 300);
+        (0..waiting).for_each(|_| budget.attempt(Time::ZERO));
+        assert_eq!(grants(&budget, Time::ZERO), 150);
     }
 
     #[test]
