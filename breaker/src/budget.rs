@@ -102,7 +102,8 @@ impl RetryBudget {
     fn granted_percent(&self, retries: u64, now: Time) -> u64 {
         let buckets = self.shape.buckets(WINDOW);
         let attempts: u64 = self.attempts.iter().map(|r| r.sum(0, now, buckets)).sum();
-        attempts.saturating_sub(retries) * u64::from(self.config.percent) + u64::from(self.config.per_second) * WINDOW.as_secs() * 100
+        attempts.saturating_sub(retries) * u64::from(self.config.percent)
+            + u64::from(self.config.per_second) * WINDOW.as_secs() * 100
     }
 }
 

@@ -24,6 +24,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome: counters start at zero for each.
+    pub const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Neutral,
+        Self::Timeout,
+        Self::Failure,
+        Self::Saturation,
+        Self::PrimaryGone,
+        Self::RoleChange,
+    ];
+
     /// The label in metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {

@@ -1,6 +1,7 @@
 //! What every other room may use: names and ranges, the clock, what an error must be able to say.
 
 pub mod clock;
+pub mod codes;
 pub mod error;
 pub mod ids;
 pub mod keyrange;

@@ -35,6 +35,11 @@ impl Subject {
             Self::Kind(..) => "kind",
         }
     }
+
+    /// The label of a counter of what it did.
+    pub(super) fn counter(&self, what: &str) -> String {
+        format!("{}.{}.{what}", self.scope(), self.label())
+    }
 }
 
 /// Logs, counts, and opens the breaker of a kind that another breaker blames.
@@ -99,8 +104,7 @@ impl Teller {
     }
 
     fn count(&self, what: &str) {
-        let label = format!("{}.{}.{what}", self.subject.scope(), self.subject.label());
-        self.metrics.breakers.handle(&label).inc();
+        self.metrics.breakers.handle(&self.subject.counter(what)).inc();
     }
 
     /// The listener of a kind of the same shard.

@@ -105,6 +105,10 @@ mod tests {
         assert_eq!(modes(&guards), [Mode::Auto, Mode::Auto, Mode::ForcedClosed]);
         guards.configure(settings(2));
         guards.keep(|_| true, |alias| *alias == "a".into());
-        assert_eq!(modes(&guards), [Mode::Auto; 3], "another replica of the same name");
+        assert_eq!(
+            modes(&guards),
+            [Mode::Auto; 3],
+            "another replica of the same name"
+        );
     }
 }

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shardgate_breaker::{Breaker, Reason, Snapshot, State, Time};
+use shardgate_breaker::{Breaker, Outcome, Reason, Snapshot, State, Time};
 
 use crate::balance::Fleet;
 use crate::base::clock::Instant;
+use crate::base::codes::CODES;
 use crate::base::metrics::{Family, Metrics, Values};
 use crate::base::{Role, ShardId};
 use crate::exec;
+use crate::guard;
 use crate::session;
 use crate::tablet::TabletInfo;
 use crate::topology::{Health, Topology};
@@ -23,8 +25,12 @@ const REFUSED_BY: [&str; 3] = ["breaker", "kind", "share"];
 const RETRY_EVENTS: [&str; 2] = ["tried", "no_budget"];
 /// Why a client is turned away.
 const CONN_REFUSED: [&str; 4] = ["accept", "handshake", "handshake_timeout", "max_connections"];
+/// How many kinds of statement are shown at most with their breakers: they come and go, and each is a line.
+const MOST_KINDS: usize = 512;
 /// Waits that end by themselves, beside the deadlines' layers.
 const STALLS: [&str; 2] = ["tablet_silent", "client_stalled"];
+/// What becomes of a partial answer.
+const PARTIAL: [&str; 2] = ["answered", "not_monotone"];
 
 /// Makes known, at zero, what statements, shards and tablets will count.
 pub(super) fn count_from_zero(metrics: &Metrics, tablets: &[Arc<TabletInfo>]) {
@@ -37,13 +43,22 @@ pub(super) fn count_from_zero(metrics: &Metrics, tablets: &[Arc<TabletInfo>]) {
     for label in STALLS {
         metrics.timeouts.handle(label);
     }
-    metrics.partial.handle("answered");
+    for label in PARTIAL {
+        metrics.partial.handle(label);
+    }
+    for code in CODES {
+        metrics.query_errors.handle(code);
+    }
     session::count_kinds_from_zero(metrics);
     for tablet in tablets {
         let (keyspace, shard) = (&tablet.shard.keyspace, &tablet.shard.shard);
         let call = format!("Execute.{keyspace}.{shard}.{}", tablet.role);
         metrics.tablet_call.handle(&call);
         metrics.tablet_call_errors.handle(&call);
+        for outcome in Outcome::ALL.into_iter().filter(|o| *o != Outcome::Success) {
+            let label = format!("{call}.{}", outcome.label());
+            metrics.tablet_call_outcomes.handle(&label);
+        }
         for event in POOL_EVENTS {
             metrics.pool.handle(&format!("{}.{event}", tablet.alias));
         }
@@ -54,6 +69,10 @@ pub(super) fn count_from_zero(metrics: &Metrics, tablets: &[Arc<TabletInfo>]) {
         }
         for event in RETRY_EVENTS {
             metrics.retries.handle(&format!("{}.{event}", tablet.shard));
+        }
+        guard::count_shard_from_zero(metrics, &tablet.shard);
+        if tablet.role == Role::Replica {
+            guard::count_replica_from_zero(metrics, &tablet.alias);
         }
     }
 }
@@ -151,6 +170,7 @@ fn of_breakers(from: Sources<'_>, now: Instant) -> Vec<Family> {
         .map(|(_, alias, breaker)| (alias.to_string(), breaker))
         .collect();
     let replicas = from.topology.shards().flat_map(|s| s.serving(Role::Replica));
+    let kinds = of_kinds(&guards.shards(), at);
     let replicas = Scope::of(replicas.map(|t| {
         let alias = t.alias.to_string();
         let found = snapshot(known.get(&alias), at);
@@ -203,8 +223,39 @@ fn of_breakers(from: Sources<'_>, now: Instant) -> Vec<Family> {
             &["Shard", "Result"],
             probes,
         ),
+        named(
+            "QueryBreakerState",
+            "query_breaker_state",
+            "State of the breaker of a kind of statement on a shard: 0 closed, 1 open, 2 half-open; absent while it has none.",
+            &["Shard", "Fingerprint"],
+            Values::Gauges(kinds),
+        ),
     ]);
     all
+}
+
+/// The breakers of kinds of statement, as many as are shown; first those that refuse something.
+fn of_kinds(shards: &[Arc<guard::ShardGuard>], at: Time) -> BTreeMap<String, f64> {
+    let mut all: Vec<(State, String)> = shards
+        .iter()
+        .flat_map(|shard| {
+            let kinds = shard.kinds().all().into_iter();
+            kinds.map(move |(kind, breaker)| (breaker.state(at), format!("{}.{kind:016x}", shard.id())))
+        })
+        .collect();
+    all.sort_unstable_by(|(a, one), (b, other)| {
+        (*a == State::Closed, one).cmp(&(*b == State::Closed, other))
+    });
+    let shown = all.into_iter().take(MOST_KINDS);
+    shown.map(|(state, name)| (name, number(state))).collect()
+}
+
+const fn number(state: State) -> f64 {
+    match state {
+        State::Closed => 0.0,
+        State::Open => 1.0,
+        State::HalfOpen => 2.0,
+    }
 }
 
 fn named(
@@ -236,11 +287,7 @@ impl Scope {
     fn of(breakers: impl Iterator<Item = (String, Option<Snapshot>)>) -> Self {
         let mut all = Self::default();
         for (name, found) in breakers {
-            let state = match found.as_ref().map(|s| s.state) {
-                Some(State::Closed) | None => 0.0,
-                Some(State::Open) => 1.0,
-                Some(State::HalfOpen) => 2.0,
-            };
+            let state = found.as_ref().map_or(0.0, |s| number(s.state));
             let counts = found.map(|s| s.counts).unwrap_or_default();
             for reason in Reason::ALL {
                 let n = counts.trips[reason.index()];
@@ -288,8 +335,12 @@ name = "s1"
 tablets = [{ alias = "b", address = "h:3" }]
 "#;
 
+    fn config() -> Config {
+        Config::parse(FILE, Path::new(".")).unwrap()
+    }
+
     fn all() -> Vec<Family> {
-        let config = Config::parse(FILE, Path::new(".")).unwrap();
+        let config = config();
         let metrics = Arc::new(Metrics::default());
         let (_reaper, handle) = Reaper::new(build::reaper_options(&config), &metrics);
         let settings = build::guard_settings(&config);
@@ -349,6 +400,49 @@ tablets = [{ alias = "b", address = "h:3" }]
     }
 
     #[test]
+    fn no_family_is_empty_but_what_comes_and_goes() {
+        for family in all() {
+            let empty = match &family.values {
+                Values::Counter(_) | Values::Gauge(_) => false,
+                Values::Counters(values) => values.is_empty(),
+                Values::Gauges(values) => values.is_empty(),
+                Values::Timings(values) => values.is_empty(),
+            };
+            // Polls are made known by the pollers, which do not run here; unknown lag is no number.
+            let expected = matches!(
+                family.name,
+                "Polls" | "PollFailures" | "LagUnknown" | "ReplicaLagSeconds" | "QueryBreakerState"
+            );
+            assert_eq!(empty, expected, "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn kinds_with_breakers_are_shown_those_that_refuse_first() {
+        let metrics = Arc::new(Metrics::default());
+        let guards = Guards::new(build::guard_settings(&config()), clock::now(), 1, metrics);
+        let at = guards.time(clock::now());
+        let shards: Vec<_> = (0..4)
+            .map(|n| guards.shard(&ShardId::new("k", format!("s.{n}").as_str())))
+            .collect();
+        for shard in &shards {
+            for kind in 1..=200 {
+                shard
+                    .kinds()
+                    .timed_out(guard::Work::statement(kind), at, || Arc::new(()));
+            }
+        }
+        shards[3].kinds().blame(200, at, || Arc::new(()));
+        let shown = of_kinds(&shards, at);
+        assert_eq!(shown.len(), MOST_KINDS);
+        assert_eq!(shown.get("k/s.3.00000000000000c8"), Some(&1.0));
+        assert_eq!(shown.values().filter(|state| **state > 0.0).count(), 1);
+        let family = named("X", "x", "", &["Shard", "Fingerprint"], Values::Gauges(shown));
+        let labels = family.labels_of("k/s.3.00000000000000c8");
+        assert_eq!(labels[0], ("shard".to_owned(), "k/s.3"));
+    }
+
+    #[test]
     fn what_can_be_known_before_its_first_event_is_at_zero() {
         let all = all();
         let known = |name: &str, label: &str| {
@@ -364,6 +458,14 @@ tablets = [{ alias = "b", address = "h:3" }]
             ("QueryTimings", "Select"),
             ("QueryExecutions", "SELECT.Scatter.PRIMARY"),
             ("QueryRoutes", "INSERT.MultiShard.PRIMARY"),
+            ("QueryExecutions", "DDL.DirectDDL.PRIMARY"),
+            ("QueryErrors", "SG2103"),
+            ("TabletCallOutcomes", "Execute.k.s0.replica.timeout"),
+            ("PartialAnswers", "not_monotone"),
+            ("Reaped", "kill_query"),
+            ("Breakers", "shard.k/s0.trips.stall"),
+            ("Breakers", "replica.a.2.suppressed"),
+            ("Breakers", "kind.k/s1.trips.attributed"),
             ("VttabletCall", "Execute.k.s0.replica"),
             ("VttabletCallErrorCount", "Execute.k.s1.primary"),
             ("BufferRequestsBuffered", "k.s1"),

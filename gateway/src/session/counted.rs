@@ -57,15 +57,6 @@ impl Counted {
         Self::Other,
     ];
 
-    /// The kinds that read or write rows.
-    const OF_ROWS: [Self; 5] = [
-        Self::Select,
-        Self::Insert,
-        Self::Replace,
-        Self::Update,
-        Self::Delete,
-    ];
-
     /// What a statement is counted as.
     pub(super) const fn of(kind: StatementKind) -> Self {
         use StatementKind as S;
@@ -223,9 +214,13 @@ pub fn count_kinds_from_zero(metrics: &Metrics) {
         metrics.query_timings.handle(kind.timing());
         metrics.queries.handle([kind.query(), "Local", "PRIMARY"]);
     }
-    // Only these go to shards in every way; the rest is counted when it comes.
-    for kind in Counted::OF_ROWS {
-        for plan in [PlanType::Passthrough, PlanType::MultiShard, PlanType::Scatter] {
+    for kind in Counted::ALL {
+        for plan in [
+            PlanType::Passthrough,
+            PlanType::MultiShard,
+            PlanType::Scatter,
+            PlanType::DirectDdl,
+        ] {
             for role in [Role::Primary, Role::Replica] {
                 metrics
                     .queries

@@ -192,7 +192,7 @@ impl Metrics {
             ),
             Family::new(
                 "PartialAnswers",
-                "Partial answers that were given.",
+                "Partial answers: given, or refused since it would have been a wrong one.",
                 &["Event"],
                 counters(&self.partial),
             ),
