@@ -39,11 +39,8 @@ pub(super) async fn force<C: Control>(
     headers: HeaderMap,
     Json(asked): Json<Asked>,
 ) -> Response {
-    let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    let token = control.admin_token();
-    if !may_change(peer.ip(), shown, token.as_deref()) {
-        let why = "only from this machine, or with `Authorization: Bearer` and the token of listen.admin_token_file";
-        return (StatusCode::FORBIDDEN, Json(json!({ "error": why }))).into_response();
+    if let Some(forbidden) = forbidden(&*control, peer, &headers) {
+        return forbidden;
     }
     match control.force(&asked.scope, &asked.name, asked.mode) {
         Ok(now) => Json(now).into_response(),
@@ -55,6 +52,18 @@ pub(super) async fn force<C: Control>(
             (status, Json(json!({ "error": e.to_string() }))).into_response()
         }
     }
+}
+
+/// The answer to somebody who may not change what the gateway does; `None` if they may.
+pub(super) fn forbidden<C: Control>(control: &C, peer: SocketAddr, headers: &HeaderMap) -> Option<Response> {
+    let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    let token = control.admin_token();
+    if may_change(peer.ip(), shown, token.as_deref()) {
+        return None;
+    }
+    let why =
+        "only from this machine, or with `Authorization: Bearer` and the token of listen.admin_token_file";
+    Some((StatusCode::FORBIDDEN, Json(json!({ "error": why }))).into_response())
 }
 
 /// Whether somebody may change what the gateway does.

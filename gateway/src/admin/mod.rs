@@ -2,6 +2,7 @@
 
 mod breakers;
 mod exposition;
+mod primary;
 mod vars;
 
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::Role;
 use crate::base::metrics::Family;
+use crate::base::{Role, ShardId, TabletAlias};
 
 /// What the HTTP side is given: counters to show and calls to make.
 pub trait Control: Send + Sync + 'static {
@@ -36,6 +37,10 @@ pub trait Control: Send + Sync + 'static {
     fn breakers(&self) -> Value;
     /// Takes a breaker over, or hands it back; says how it is then.
     fn force(&self, scope: &str, name: &str, mode: Force) -> Result<Value, ForceError>;
+    /// Says which tablet is a shard's primary.
+    fn appoint(&self, shard: &ShardId, tablet: &TabletAlias) -> Result<(), AppointError>;
+    /// A reparent of a shard begins, or is over.
+    fn reparent(&self, shard: &ShardId, step: ReparentStep) -> Result<(), AppointError>;
     /// What somebody from elsewhere must show to change anything; `None` lets nobody.
     fn admin_token(&self) -> Option<String>;
 }
@@ -48,6 +53,8 @@ pub struct Readiness {
     /// More of it, as JSON: the shards that do not serve, and why.
     pub body: Value,
 }
+
+pub use primary::{AppointError, ReparentStep};
 
 /// What an operator wants of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -90,6 +97,14 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
         .route("/api/topology", get(topology::<C>))
         .route("/api/tablets", get(tablets::<C>))
         .route("/api/reload", post(reload::<C>))
+        .route(
+            "/api/shards/{keyspace}/{shard}/primary",
+            put(primary::appoint::<C>),
+        )
+        .route(
+            "/api/shards/{keyspace}/{shard}/reparent",
+            post(primary::reparent::<C>),
+        )
         .with_state(control)
         .merge(extra)
 }
@@ -97,7 +112,8 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
 async fn index() -> &'static str {
     "Shardgate\n\n/healthz      the process answers\n/readyz       clients are served; the shards that are not\n\
      /debug/vars   counters as JSON\n/metrics      the same for Prometheus\n/debug/health every tablet as last seen\n/debug/breakers every breaker; POST forces one\n\
-     /api/topology keyspaces, shards, tablets\n/api/tablets  tablets as a table; ?keyspace=, ?role=\n/api/reload   POST: read the configuration again\n"
+     /api/topology keyspaces, shards, tablets\n/api/tablets  tablets as a table; ?keyspace=, ?role=\n/api/reload   POST: read the configuration again\n\
+     /api/shards/KEYSPACE/SHARD/primary  PUT: which tablet is the primary\n/api/shards/KEYSPACE/SHARD/reparent POST: start or end one\n"
 }
 
 async fn readyz<C: Control>(State(control): State<Arc<C>>) -> Response {

@@ -187,6 +187,18 @@ impl Fleet {
         self.guards.tick(now);
     }
 
+    /// Demands looks at the tablets of shards for which requests wait: the sooner a primary is seen, the sooner they go.
+    pub fn look_where_requests_wait(&self) {
+        if !self.guards.any_asks() {
+            return;
+        }
+        for buffer in self.guards.buffers() {
+            if buffer.is_buffering() {
+                self.health.demand(buffer.id());
+            }
+        }
+    }
+
     /// Tablets whose breaker waits for a probe that no traffic has made: somebody has to ask them.
     pub fn unprobed(&self, now: Instant) -> Vec<Arc<Pool>> {
         let wants = |member: &&Arc<Member>| {

@@ -193,6 +193,34 @@ impl Reporter<'_> {
         report
     }
 
+    /// A line a shard: what becomes of requests while its primary is away.
+    #[must_use]
+    pub fn buffer(&self) -> Report {
+        let mut report = Report::new(&[
+            "keyspace", "shard", "state", "cause", "since_ms", "requests", "bytes", "primary", "why",
+        ]);
+        let primaries = self.fleet.usage();
+        for shown in self.fleet.guards().buffer_snapshots(self.now) {
+            let mut of_shard = primaries
+                .iter()
+                .map(|(t, _)| t)
+                .filter(|t| t.shard == shown.shard);
+            let primary = of_shard.find(|t| t.role == Role::Primary);
+            report.rows.push(vec![
+                Some(shown.shard.keyspace.to_string()),
+                Some(shown.shard.shard.to_string()),
+                Some(shown.phase.to_owned()),
+                shown.cause.map(str::to_owned),
+                shown.buffering_for.map(|d| d.as_millis().to_string()),
+                Some(shown.requests.to_string()),
+                Some(shown.bytes.to_string()),
+                primary.map(|t| t.alias.to_string()),
+                shown.why,
+            ]);
+        }
+        report
+    }
+
     /// A line a breaker.
     #[must_use]
     pub fn breaker_report(&self) -> Report {

@@ -274,6 +274,10 @@ pub struct Metrics {
     pub lag_unknown: Counters,
     /// Rows sent to clients.
     pub rows_returned: Counter,
+    /// Times that another tablet became a shard's primary, by `keyspace.shard`.
+    pub primary_changes: Counters,
+    /// Times that several tablets of a shard took writes and went apart, by `keyspace.shard`.
+    pub split_brains: Counters,
     /// The reparent buffers.
     pub buffer: BufferMetrics,
 }
@@ -320,14 +324,22 @@ impl BufferMetrics {
         "Shutdown",
     ];
     /// Why a buffered request was given up.
-    pub const EVICTED: [&'static str; 3] = ["ContextDone", "BufferFull", "WindowExceeded"];
+    pub const EVICTED: [&'static str; 5] = [
+        "ContextDone",
+        "BufferFull",
+        "WindowExceeded",
+        "MaxDurationExceeded",
+        "Shutdown",
+    ];
     /// Why a request was not buffered.
-    pub const SKIPPED: [&'static str; 5] = [
+    pub const SKIPPED: [&'static str; 7] = [
         "BufferFull",
         "Disabled",
         "Shutdown",
         "LastReparentTooRecent",
         "LastFailoverTooRecent",
+        "GoneTooLong",
+        "BreakerOpen",
     ];
 
     /// Makes every counter of a shard known, at zero.

@@ -70,14 +70,25 @@ async fn connect(config: &Config) -> ExitCode {
             (info, answer)
         }
     });
-    let mut failed = 0;
+    let (mut failed, mut wrong) = (0, false);
     for (info, answer) in futures::future::join_all(all).await {
         match answer {
-            Ok(conn) => {
+            Ok(mut conn) => {
                 say(line(
                     &info,
                     &format!("answers, version {}", conn.server_version()),
                 ));
+                let asked = tokio::time::timeout_at(deadline, conn.bypasses_read_only()).await;
+                if let Ok(Some(privilege)) = asked {
+                    wrong |= is_replicated(config, &info);
+                    complain(line(
+                        &info,
+                        &format!(
+                            "the user of [backend] may write through read_only ({privilege}): a primary that was \
+                             replaced would go on taking its writes; revoke that"
+                        ),
+                    ));
+                }
                 conn.quit().await;
             }
             Err(e) => {
@@ -91,7 +102,6 @@ async fn connect(config: &Config) -> ExitCode {
     } else {
         complain(format_args!("{failed} tablets do not answer"));
     }
-    let mut wrong = false;
     for (keyspace, finding) in server::findings(config).await {
         wrong |= finding.is_error();
         let severity = if finding.is_error() { "error" } else { "warning" };
@@ -102,6 +112,12 @@ async fn connect(config: &Config) -> ExitCode {
     } else {
         ExitCode::from(NOT_STARTED)
     }
+}
+
+/// Whether its shard has other tablets, one of which may replace it.
+fn is_replicated(config: &Config, info: &TabletInfo) -> bool {
+    let tablets = server::tablets(config);
+    tablets.iter().filter(|t| t.shard == info.shard).count() > 1
 }
 
 fn line(info: &Arc<TabletInfo>, what: &str) -> String {

@@ -3,6 +3,7 @@
 //! Nothing else reads raw settings. A file with any problem gives no configuration at all: the process does not
 //! start, or a reload keeps the old one. `docs/configuration.md` lists every field; a test holds it to that.
 
+mod buffer;
 mod demo;
 mod guard;
 mod keyspace;
@@ -27,6 +28,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+pub use buffer::Buffer;
 pub use demo::{DemoShape, demo_draft, demo_tablet_prefix};
 pub use guard::{BreakerDraft, Guard};
 pub use keyspace::{
@@ -35,7 +37,7 @@ pub use keyspace::{
 };
 pub use limits::Limits;
 pub use listen::Listen;
-pub use poller::Poller;
+pub use poller::{Poller, PrimarySource};
 pub use pool::Pool;
 pub use problem::{ConfigError, Problem};
 pub use secret::Secret;
@@ -75,6 +77,8 @@ pub struct Config {
     pub limits: Limits,
     /// What an attempt passes before it reaches a tablet.
     pub guard: Guard,
+    /// How requests wait while a shard has no primary.
+    pub buffer: Buffer,
     /// When the breaker of a shard's primary opens.
     pub shard_breaker: shardgate_breaker::Config,
     /// When the breaker of a replica opens.
@@ -108,6 +112,8 @@ pub struct Draft {
     pub limits: Limits,
     /// `[guard]`
     pub guard: Guard,
+    /// `[buffer]`
+    pub buffer: Buffer,
     /// `[shard_breaker]`
     pub shard_breaker: BreakerDraft,
     /// `[replica_breaker]`
@@ -183,6 +189,7 @@ impl Draft {
                 "timeouts" => section(&name, value, &mut draft.timeouts, p),
                 "limits" => section(&name, value, &mut draft.limits, p),
                 "guard" => section(&name, value, &mut draft.guard, p),
+                "buffer" => section(&name, value, &mut draft.buffer, p),
                 "shard_breaker" => section(&name, value, &mut draft.shard_breaker, p),
                 "replica_breaker" => section(&name, value, &mut draft.replica_breaker, p),
                 "keyspaces" => draft.read_keyspaces(value.into_inner(), p),
@@ -190,7 +197,7 @@ impl Draft {
                     p.add(
                         name.as_str(),
                         "unknown field; known are listen, server, users, backend, client_tls, tablet_tls, pool, \
-                         poller, timeouts, limits, guard, shard_breaker, replica_breaker and keyspaces",
+                         poller, timeouts, limits, guard, buffer, shard_breaker, replica_breaker and keyspaces",
                     );
                     true
                 }
@@ -253,6 +260,11 @@ impl Draft {
         if self.keyspaces.is_empty() && !unread.contains("keyspaces") {
             p.add("keyspaces", "at least one keyspace is needed");
         }
+        let named = |keyspace: &str, shard: Option<&str>| {
+            let found = self.keyspaces.get(keyspace);
+            found.is_some_and(|k| shard.is_none_or(|s| k.has_shard(s)))
+        };
+        self.buffer.validate(named, p);
         let keyspaces = keyspace::validate(self.keyspaces, base, p);
         if !problems.is_empty() {
             return Err(ConfigError {
@@ -273,6 +285,7 @@ impl Draft {
             timeouts: self.timeouts,
             limits: self.limits,
             guard: self.guard,
+            buffer: self.buffer,
             shard_breaker,
             replica_breaker,
             keyspaces,

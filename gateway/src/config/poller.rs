@@ -10,6 +10,19 @@ use super::units::{self, show_duration};
 /// The shortest interval: shorter ones are load without news.
 const SHORTEST: Duration = Duration::from_millis(50);
 
+/// Who says which tablet is a shard's primary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrimarySource {
+    /// The tablets, as the poller sees them.
+    #[default]
+    Poll,
+    /// This file; a reload moves it.
+    Config,
+    /// An orchestrator, over HTTP.
+    Api,
+}
+
 /// `[poller]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -28,6 +41,10 @@ pub struct Poller {
     /// replicas, whose lag follows from it. The gateway only reads it. Default: empty, which takes the lag from the
     /// replicas' own status, in whole seconds. Applied by a reload.
     pub heartbeat_table: String,
+    /// Who says which tablet is a shard's primary. `poll`: the tablets themselves; one that takes writes and replicates
+    /// nothing, once the last primary takes none. `config`: this file, and a reload. `api`: an orchestrator, by
+    /// `PUT /api/shards/KEYSPACE/SHARD/primary`; until then, this file. Default `poll`. Applied by a reload.
+    pub primary_source: PrimarySource,
 }
 
 impl Default for Poller {
@@ -36,6 +53,7 @@ impl Default for Poller {
             interval: Duration::from_millis(500),
             timeout: Duration::from_millis(250),
             heartbeat_table: String::new(),
+            primary_source: PrimarySource::default(),
         }
     }
 }

@@ -274,6 +274,7 @@ fn sections() -> Vec<(&'static str, Vec<&'static str>)> {
         ("[timeouts]", fields::<Timeouts>()),
         ("[limits]", fields::<Limits>()),
         ("[guard]", fields::<Guard>()),
+        ("[buffer]", fields::<Buffer>()),
         ("[shard_breaker]", fields::<BreakerDraft>()),
         ("[replica_breaker]", fields::<BreakerDraft>()),
         ("[keyspaces.NAME]", fields::<KeyspaceDraft>()),

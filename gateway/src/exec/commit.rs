@@ -75,8 +75,15 @@ async fn incomplete(
     } else {
         report.unknown.push(shard.clone());
     }
-    // Dropped: rolled back by its server, or reaped if it still owes an answer.
-    drop_lease(lease);
+    if known && lease.conn.is_usable() {
+        // A server that takes no writes any more refuses the COMMIT and leaves the transaction open.
+        let mut lease = lease;
+        roll_back_one(&mut lease, rest.limits).await;
+        settle(rest.held, lease);
+    } else {
+        // Dropped: rolled back by its server, or reaped if it still owes an answer.
+        drop_lease(lease);
+    }
     for mut other in rest.open {
         report.rolled_back.push(other.shard.clone());
         roll_back_one(&mut other, rest.limits).await;

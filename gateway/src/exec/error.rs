@@ -6,9 +6,9 @@ use super::watch::{Deadline, Layer};
 use crate::base::{ClientError, ErrorKind, GatewayError, Role, ShardId};
 use crate::exec::Kill;
 use crate::gather::GatherError;
-use crate::guard::Outcome;
+use crate::guard::{BufferRefused, Outcome};
 use crate::route::NotMonotone;
-use crate::tablet::TabletError;
+use crate::tablet::{NoConnection, TabletError};
 
 /// Why a statement has no (complete) answer.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +60,9 @@ pub enum ExecError {
         /// The shards that were read.
         shards: String,
     },
+    /// The shard has no primary, and the statement waits for none, or no longer.
+    #[error(transparent)]
+    Buffer(#[from] BufferRefused),
     /// Several legs failed; the first error is the most useful one.
     #[error("{first}; also failed: {others}")]
     Several {
@@ -214,7 +217,7 @@ impl ExecError {
     pub fn may_try_again(&self, role: Role) -> bool {
         match self {
             Self::Tablet { source, .. } => match source {
-                TabletError::Connect { timed_out, .. } => !timed_out,
+                TabletError::Connect { by, .. } => *by != NoConnection::TimedOut,
                 TabletError::LostBeforeSend { .. }
                 | TabletError::Lost { .. }
                 | TabletError::Draining { .. } => true,
@@ -287,7 +290,8 @@ impl ExecError {
             Self::Tablet {
                 source: TabletError::Guard(_),
                 ..
-            } => 4,
+            }
+            | Self::Buffer(_) => 4,
             Self::Tablet { .. } => 2,
             Self::Deadline { .. } | Self::TabletSilent { .. } => 3,
             _ => 5,
@@ -318,6 +322,7 @@ impl GatewayError for ExecError {
             Self::Tablet { source, .. } => source.code(),
             Self::Server { .. } | Self::Killed(_) => None,
             Self::Gather(e) => e.code(),
+            Self::Buffer(e) => e.code(),
             Self::UnknownOutcome { .. } => Some("SG2401"),
             Self::Deadline { passed, .. } => Some(match passed.layer {
                 Layer::Gateway => "SG2201",
@@ -346,6 +351,7 @@ impl GatewayError for ExecError {
             Self::Tablet { source, .. } => source.kind(),
             Self::Server { .. } => ErrorKind::Server,
             Self::Gather(e) => e.kind(),
+            Self::Buffer(e) => e.kind(),
             Self::UnknownOutcome { .. } | Self::PartialCommit(_) | Self::PartialDdl { .. } => {
                 ErrorKind::UnknownOutcome
             }
@@ -379,6 +385,7 @@ impl GatewayError for ExecError {
     fn retryable(&self) -> bool {
         match self {
             Self::Tablet { source, .. } => source.retryable(),
+            Self::Buffer(e) => e.retryable(),
             Self::Several { first, .. } => first.retryable(),
             Self::NotMonotone { source, .. } | Self::AllLegsFailed { source } => source.retryable(),
             Self::TooManyReserved { .. } | Self::NoTablet { .. } => true,

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shardgate_wire::client::Head;
 
+use super::failover::is_sent_again;
 use super::held::Leased;
 use super::payload::{self, Payload};
 use super::retry::Tries;
@@ -18,10 +19,10 @@ use super::single::lost;
 use super::watch::{Deadline, Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::balance::Fleet;
-use crate::base::clock;
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
-use crate::guard::Work;
+use crate::guard::{Admission, Request, Ticket, Work};
 use crate::route::Leg;
 use crate::tablet::{Settings, server_error};
 
@@ -54,6 +55,33 @@ struct Asking<'a> {
     tries: Tries,
 }
 
+/// How a leg begins.
+enum Step {
+    /// It is sent.
+    Go(Way),
+    /// Its shard has no primary: it waits for one, and asks the guards then.
+    Wait(Ticket),
+}
+
+/// What a leg is to its shard's buffer.
+fn request(leg: &Leg) -> Request {
+    Request {
+        is_write: false,
+        bytes: leg.sql.len(),
+    }
+}
+
+fn first_step(run: &Run<'_>, statement: &Statement<'_>, leg: &Leg, now: Instant) -> Result<Step, ExecError> {
+    let guards = run.fleet.guards();
+    if statement.role == Role::Primary
+        && guards.any_asks()
+        && let Admission::Wait(ticket) = guards.buffer(&leg.shard).admit(request(leg), now)?
+    {
+        return Ok(Step::Wait(ticket));
+    }
+    run.way(&leg.shard, statement.role, now).map(Step::Go)
+}
+
 /// Asks every leg, as many at once as may be. In the order of the legs; those that were shed are left out.
 pub(super) async fn ask(
     run: &mut Run<'_>,
@@ -64,8 +92,8 @@ pub(super) async fn ask(
     let now = clock::now();
     let mut ways = Vec::with_capacity(legs.len());
     for (index, leg) in legs.iter().enumerate() {
-        match run.way(&leg.shard, statement.role, now) {
-            Ok(way) => ways.push((index, leg, way)),
+        match first_step(run, statement, leg, now) {
+            Ok(step) => ways.push((index, leg, step)),
             Err(e) => shed.leg(&leg.shard, e)?,
         }
     }
@@ -99,12 +127,12 @@ pub(super) async fn ask(
     let gathering = async {
         let mut waiting = ways.into_iter();
         let mut answers = FuturesUnordered::new();
-        for (index, leg, way) in waiting.by_ref().take(width) {
-            answers.push(asking.leg(index, leg, way));
+        for (index, leg, step) in waiting.by_ref().take(width) {
+            answers.push(asking.leg(index, leg, step));
         }
         while let Some((index, result)) = answers.next().await {
-            if let Some((index, leg, way)) = waiting.next() {
-                answers.push(asking.leg(index, leg, way));
+            if let Some((index, leg, step)) = waiting.next() {
+                answers.push(asking.leg(index, leg, step));
             }
             let Some(fatal) = got.take(index, &legs[index].shard, result, shed) else {
                 continue;
@@ -195,31 +223,54 @@ impl Collected {
 }
 
 impl Asking<'_> {
-    async fn leg(&self, index: usize, leg: &Leg, way: Way) -> (usize, Result<Asked, ExecError>) {
+    async fn leg(&self, index: usize, leg: &Leg, first: Step) -> (usize, Result<Asked, ExecError>) {
+        let result = self.until_asked(leg, first).await;
+        (index, result.map(|(lease, head)| Asked { index, lease, head }))
+    }
+
+    async fn until_asked(&self, leg: &Leg, first: Step) -> Result<(Leased, Head), ExecError> {
+        let guards = self.fleet.guards();
         let mut tries = self.tries;
-        let mut way = way;
+        let mut step = first;
+        // Held until the leg has begun to answer: so many of those that waited go at once.
+        let mut _drained;
         loop {
+            let way = match step {
+                Step::Go(way) => way,
+                Step::Wait(ticket) => {
+                    _drained = self.within(self.overall, &leg.shard, ticket.wait()).await??;
+                    self.way(leg)?
+                }
+            };
+            let moves = guards.moves();
             let error = match self.once(leg, way).await {
-                Ok((lease, head)) => return (index, Ok(Asked { index, lease, head })),
+                Ok(asked) => return Ok(asked),
                 Err(e) => e,
             };
+            if self.role == Role::Primary && is_sent_again(guards, &error, moves) {
+                let admission = guards.buffer(&leg.shard).admit(request(leg), clock::now())?;
+                if let Admission::Wait(ticket) = admission {
+                    step = Step::Wait(ticket);
+                    continue;
+                }
+            }
             let deadline = self.overall.map(|d| d.at);
             let again = tries.schedule(self.fleet.guards(), self.metrics, &leg.shard, &error, deadline);
             let Some(wait) = again else {
-                return (index, Err(error));
+                return Err(error);
             };
             tokio::time::sleep(wait).await;
-            way = match find_way(
-                self.fleet,
-                (&leg.shard, self.role, self.found_rows),
-                self.work,
-                clock::now(),
-            ) {
-                Ok(way) => way,
+            step = match self.way(leg) {
+                Ok(way) => Step::Go(way),
                 // The first failure says more than that it may not be tried again.
-                Err(_) => return (index, Err(error)),
+                Err(_) => return Err(error),
             };
         }
+    }
+
+    fn way(&self, leg: &Leg) -> Result<Way, ExecError> {
+        let to = (&leg.shard, self.role, self.found_rows);
+        find_way(self.fleet, to, self.work, clock::now())
     }
 
     async fn once(&self, leg: &Leg, way: Way) -> Result<(Leased, Head), ExecError> {

@@ -4,6 +4,7 @@ mod alarm;
 mod answer;
 mod commit;
 mod error;
+mod failover;
 mod fan;
 mod gathered;
 mod held;
@@ -23,6 +24,7 @@ pub use alarm::Alarm;
 pub use answer::{Answer, Warning, client_status};
 pub use commit::{commit, rollback};
 pub use error::{CommitReport, ExecError};
+pub use failover::Failover;
 pub use held::{Held, Leased};
 pub use kill::{Ending, Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
@@ -32,7 +34,7 @@ pub use transaction::{
 };
 pub use watch::{Deadline, Interrupt, Layer, Limits};
 
-use crate::base::Role;
+use crate::base::{Role, ShardId};
 use crate::route::{Divided, GatherPlan, Leg, Monotone};
 
 /// A statement bound to its shards.
@@ -83,16 +85,35 @@ pub async fn execute(
         return single::run(run, statement, leg).await;
     }
     // Boxed, so that a session's future, which is moved about for every command, is not as large as its rarest branch.
-    let implicit = statement.is_write && !statement.is_ddl && !run.transaction.is_active();
-    let answer = if implicit {
-        Box::pin(in_transaction(run, statement, legs)).await?
-    } else {
-        Box::pin(scatter::run(run, statement, legs)).await?
-    };
+    let answer = Box::pin(several(run, statement, legs)).await?;
     if let Some(ok) = &answer.ok {
         run.put_ok(ok, false);
     }
     Ok(answer)
+}
+
+async fn several(run: &mut Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> Result<Answer, ExecError> {
+    if scatter::reads_freely(run, statement, legs) {
+        // Each leg waits and is tried again on its own.
+        return scatter::read(run, statement, legs).await;
+    }
+    let implicit = statement.is_write && !statement.is_ddl && !run.transaction.is_active();
+    let shards: Vec<ShardId> = legs.iter().map(|leg| leg.shard.clone()).collect();
+    let mut failover = Failover::new(run, statement.role);
+    loop {
+        let request = || failover::request(statement, legs);
+        failover.admit(run, (statement.role, &shards), request).await?;
+        let result = if implicit {
+            in_transaction(run, statement, legs).await
+        } else {
+            scatter::run(run, statement, &shards, legs).await
+        };
+        match result {
+            // DDL is not undone on the shards that took it: its error says which they are.
+            Err(e) if !statement.is_ddl && failover.again(run, &e).await => {}
+            result => return result,
+        }
+    }
 }
 
 /// A write on several shards in autocommit: all of them or, as far as one can tell, none.
@@ -103,7 +124,8 @@ async fn in_transaction(
 ) -> Result<Answer, ExecError> {
     run.transaction.begin(Characteristics::default());
     run.implicit = true;
-    let result = scatter::run(run, statement, legs).await;
+    let shards: Vec<ShardId> = legs.iter().map(|leg| leg.shard.clone()).collect();
+    let result = scatter::run(run, statement, &shards, legs).await;
     let result = match result {
         Ok(answer) => commit(run.held, &run.limits).await.map(|()| answer),
         Err(e) => {

@@ -7,7 +7,7 @@ use shardgate_wire::{ErrPacket, WireError};
 
 use super::held::Leased;
 use super::watch::Limits;
-use crate::base::clock;
+use crate::base::clock::{self, Instant};
 use crate::guard::{Outcome, Work};
 use crate::route::{Leg, LegParams};
 use crate::tablet::{Connection, PooledConn, Sent, TabletError, Unused, server_error};
@@ -30,6 +30,8 @@ pub enum Payload<'a> {
 pub trait EncodeParams: std::fmt::Debug + Send + Sync {
     /// What follows the command byte of `COM_STMT_EXECUTE`, for a statement of this id that takes these parameters.
     fn encode(&self, statement_id: u32, which: &LegParams) -> Vec<u8>;
+    /// Bytes of all values.
+    fn bytes(&self) -> usize;
 }
 
 /// Sends a leg's statement and reads the first packet of the answer. The attempt begins with the first byte; it ends here
@@ -49,7 +51,7 @@ pub(super) async fn send(
         Payload::Prepared(values) => prepared(conn, &leg.sql, values, &leg.params).await,
     };
     let now = clock::now();
-    let outcome = outcome(&lease.conn, &head, unused);
+    let outcome = outcome(&lease.conn, &head, (unused, now));
     lease.conn.count_call(now.duration_since(started), outcome);
     if let Some(mut attempt) = lease.attempt.take() {
         if matches!(head, Ok(Head::ResultSet { .. })) {
@@ -67,10 +69,13 @@ pub(super) async fn send(
 
 /// What the answer's beginning says of the tablet. A connection that lay idle and is lost at its first use was closed by
 /// its server some time ago, which says nothing of the server now.
-fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>, unused: Unused) -> Outcome {
+fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>, (unused, now): (Unused, Instant)) -> Outcome {
     let role = conn.info().role;
     match head {
-        Ok(Head::Err(e)) => TabletError::Server(server_error(e)).outcome(role),
+        Ok(Head::Err(e)) => {
+            let error = TabletError::Server(server_error(e));
+            conn.gate().judged(error.outcome(role), error.is_sign(role), now)
+        }
         Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Outcome::Success,
         Err(TabletError::Lost { .. }) if unused == Unused::Idle => Outcome::Neutral,
         Err(e) => e.outcome(role),

@@ -387,7 +387,7 @@ impl Run<'_> {
         }
     }
 
-    fn count_timeout(&self, interrupt: Interrupt) {
+    pub(super) fn count_timeout(&self, interrupt: Interrupt) {
         if let Interrupt::Deadline(passed) = interrupt {
             self.metrics.timeouts.handle(passed.layer.label()).inc();
         }

@@ -22,17 +22,14 @@ use crate::base::{ShardId, clock};
 use crate::route::Leg;
 use crate::tablet::{Sent, server_error};
 
-/// Runs a statement on several shards.
+/// Runs a statement on several shards, all of whose connections it takes first.
 pub(super) async fn run(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
+    shards: &[ShardId],
     legs: &[Leg],
 ) -> Result<Answer, ExecError> {
-    if reads_freely(run, statement, legs) {
-        return read(run, statement, legs).await;
-    }
-    let shards: Vec<ShardId> = legs.iter().map(|l| l.shard.clone()).collect();
-    let mut leases = run.acquire(&shards, statement.role).await?;
+    let mut leases = run.acquire(shards, statement.role).await?;
     let guarded = statement.is_write && run.transaction.is_active() && !run.implicit;
     if guarded && let Err(e) = on_all(run, &mut leases, SET_SAVEPOINT).await {
         run.put_back(leases);
@@ -51,7 +48,7 @@ pub(super) async fn run(
 
 /// Whether each leg may go its own way: a read that no transaction, lock or other state of the session ties to
 /// connections it holds.
-fn reads_freely(run: &Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> bool {
+pub(super) fn reads_freely(run: &Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> bool {
     !statement.is_write
         && !run.transaction.is_active()
         && run.reserve.is_none()
@@ -63,7 +60,11 @@ fn reads_freely(run: &Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> bool 
 }
 
 /// A read on its own.
-async fn read(run: &mut Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> Result<Answer, ExecError> {
+pub(super) async fn read(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    legs: &[Leg],
+) -> Result<Answer, ExecError> {
     let mut shed = Shed::of(run, statement);
     let asked = fan::ask(run, statement, legs, &mut shed).await?;
     if asked.is_empty() {

@@ -11,6 +11,7 @@ use shardgate_wire::relay::{RelayEnd, RelayError, RelayLimits, RelayStats, relay
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::Answer;
+use super::failover::{self, Failover};
 use super::held::{Leased, STALL_WINDOW};
 use super::payload;
 use super::retry::Tries;
@@ -28,13 +29,19 @@ pub(super) async fn run(
     statement: &Statement<'_>,
     leg: &Leg,
 ) -> Result<Answer, ExecError> {
+    let shard = std::slice::from_ref(&leg.shard);
+    let mut failover = Failover::new(run, statement.role);
     let mut tries = Tries::of(run, statement);
     loop {
+        let request = || failover::request(statement, std::slice::from_ref(leg));
+        failover.admit(run, (statement.role, shard), request).await?;
         let error = match once(run, statement, leg).await {
             Ok(answer) => return Ok(answer),
             Err(e) => e,
         };
-        if run.told == Told::Something || !tries.again(run, &leg.shard, &error).await {
+        let again = run.told == Told::Nothing
+            && (failover.again(run, &error).await || tries.again(run, &leg.shard, &error).await);
+        if !again {
             return Err(error);
         }
     }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use shardgate_breaker::{Breaker, Mode, OwnedPermit, State, Time, Work, may_take_slot};
 
+use super::Outcome;
 use super::attempt::Attempt;
 use super::error::Refused;
 use super::shard::ShardGuard;
 use crate::base::clock::Instant;
+use crate::base::{Role, TabletAlias};
 
 /// How long another kind of statement counts as wanting the pool after it asked.
 const WANTED: Duration = Duration::from_secs(1);
@@ -19,6 +21,8 @@ const WANTED: Duration = Duration::from_secs(1);
 pub struct Gate {
     /// The shard, or the shard and the replica's alias.
     name: String,
+    tablet: TabletAlias,
+    role: Role,
     shard: Arc<ShardGuard>,
     /// The primary's or the replica's; none if breakers are off.
     breaker: Option<Arc<Breaker>>,
@@ -62,6 +66,7 @@ impl Pass {
 impl Gate {
     pub(super) fn new(
         name: String,
+        (tablet, role): (TabletAlias, Role),
         shard: Arc<ShardGuard>,
         breaker: Option<Arc<Breaker>>,
         origin: Instant,
@@ -69,6 +74,8 @@ impl Gate {
     ) -> Self {
         Self {
             name,
+            tablet,
+            role,
             shard,
             breaker,
             origin,
@@ -81,7 +88,18 @@ impl Gate {
 
     /// A gate without a breaker, for a tablet that nobody guards.
     pub fn open(name: String, shard: Arc<ShardGuard>, origin: Instant) -> Self {
-        Self::new(name, shard, None, origin, 0)
+        let tablet = TabletAlias::from(name.as_str());
+        Self::new(name, (tablet, Role::Replica), shard, None, origin, 0)
+    }
+
+    /// What an attempt that ended so says of the tablet. A sign that the primary is gone, or is none any more, is the
+    /// buffer's while the shard buffers, and begins a buffering: it says nothing more of the tablet then.
+    pub fn judged(&self, outcome: Outcome, is_sign: bool, now: Instant) -> Outcome {
+        if is_sign && self.role == Role::Primary && self.shard.buffer().sign(&self.tablet, now) {
+            Outcome::Neutral
+        } else {
+            outcome
+        }
     }
 
     /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth

@@ -1,7 +1,7 @@
 //! What the poller sees, told to the breakers.
 
 use super::registry::Guards;
-use crate::base::clock;
+use crate::base::{Role, clock};
 use crate::topology::{HealthListener, Observation, PollError, TabletInfo};
 
 impl HealthListener for Guards {
@@ -25,6 +25,10 @@ impl HealthListener for Guards {
             }
             Err(PollError::Unreachable(_) | PollError::Lost(_) | PollError::Strange(_)) => false,
         };
+        if !passed && tablet.role == Role::Primary && self.buffer(&tablet.shard).is_buffering() {
+            // Everybody knows; requests wait for it to pass.
+            return;
+        }
         breaker.observe_health(passed, self.time(now));
     }
 }
@@ -38,8 +42,8 @@ mod tests {
     use shardgate_wire::client::Address;
 
     use super::*;
+    use crate::base::ShardId;
     use crate::base::metrics::Metrics;
-    use crate::base::{Role, ShardId};
     use crate::guard::{GuardSettings, Outcome, Work};
 
     const LIMIT: Duration = Duration::from_millis(250);

@@ -11,6 +11,7 @@
 //! | a kind of statement on a shard | made when the kind is first blamed or times out | [`Kinds`] |
 
 mod attempt;
+mod buffer;
 mod counted;
 mod error;
 mod gate;
@@ -23,6 +24,10 @@ mod shard;
 mod taken;
 
 pub use attempt::Attempt;
+pub use buffer::{
+    Admission, BufferRefused, BufferSettings, BufferSnapshot, Cause, Drained, Evicted, News, Request,
+    ShardBuffer, Ticket,
+};
 pub use counted::{count_replica_from_zero, count_shard_from_zero};
 pub use error::Refused;
 pub use gate::{Gate, Pass, Share};

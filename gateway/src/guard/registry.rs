@@ -1,11 +1,13 @@
 //! All guards of a gateway, by the identity of what they guard.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
 use shardgate_breaker::{Breaker, Time};
 
+use super::buffer::{BufferSettings, BufferSnapshot, Common, ShardBuffer};
 use super::gate::Gate;
 use super::listener::{Subject, Teller};
 use super::settings::GuardSettings;
@@ -25,6 +27,9 @@ pub struct Guards {
     seed: u64,
     settings: ArcSwap<GuardSettings>,
     made: RwLock<Made>,
+    /// These outlive thresholds.
+    buffers: RwLock<HashMap<ShardId, Arc<ShardBuffer>>>,
+    common: Arc<Common>,
     metrics: Arc<Metrics>,
 }
 
@@ -44,6 +49,8 @@ impl Guards {
             seed,
             settings: ArcSwap::from_pointee(settings),
             made: RwLock::default(),
+            buffers: RwLock::default(),
+            common: Arc::new(Common::new(Arc::clone(&metrics), origin)),
             metrics,
         }
     }
@@ -69,6 +76,59 @@ impl Guards {
             taken,
             ..Made::default()
         };
+    }
+
+    /// Puts other bounds of the buffers in force, for so many shards. Who waits goes on to wait.
+    pub fn configure_buffers(&self, settings: BufferSettings, shards: usize) {
+        self.common.configure(settings, shards);
+    }
+
+    /// Whether any shard's requests have to ask its buffer before they are sent: nearly always not.
+    pub fn any_asks(&self) -> bool {
+        self.common.asking.load(Ordering::Acquire) > 0
+    }
+
+    /// How many changes of primaries were counted so far, see [`ShardBuffer::moved_since`].
+    pub fn moves(&self) -> u64 {
+        self.common.moves.load(Ordering::Acquire)
+    }
+
+    /// Waits until a shard begins to buffer. One that began before counts.
+    pub async fn buffering_began(&self) {
+        self.common.began.notified().await;
+    }
+
+    /// The buffer of a shard.
+    pub fn buffer(&self, id: &ShardId) -> Arc<ShardBuffer> {
+        let buffers = self.buffers.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = buffers.get(id) {
+            return Arc::clone(known);
+        }
+        drop(buffers);
+        let mut buffers = self.buffers.write().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Arc::new(ShardBuffer::new(id.clone(), Arc::clone(&self.common)));
+        Arc::clone(buffers.entry(id.clone()).or_insert_with(fresh))
+    }
+
+    /// The buffers of all shards that were asked for, by name.
+    pub fn buffers(&self) -> Vec<Arc<ShardBuffer>> {
+        let buffers = self.buffers.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = buffers.values().cloned().collect();
+        drop(buffers);
+        all.sort_by(|a, b| a.id().cmp(b.id()));
+        all
+    }
+
+    /// How all buffers are now.
+    pub fn buffer_snapshots(&self, now: Instant) -> Vec<BufferSnapshot> {
+        self.buffers().iter().map(|b| b.snapshot(now)).collect()
+    }
+
+    /// The gateway stops: nobody waits any more.
+    pub fn close_buffers(&self, now: Instant) {
+        for buffer in self.buffers() {
+            buffer.close(now);
+        }
     }
 
     /// The breakers' time.
@@ -101,6 +161,7 @@ impl Guards {
         };
         Arc::new(Gate::new(
             name,
+            (alias.clone(), role),
             shard,
             breaker,
             self.origin,
@@ -138,6 +199,11 @@ impl Guards {
         for (_, _, breaker) in self.replicas() {
             breaker.tick(at);
         }
+        if self.any_asks() {
+            for buffer in self.buffers() {
+                buffer.tick(now);
+            }
+        }
     }
 
     /// The guards of every shard that was asked for, by name.
@@ -167,7 +233,16 @@ impl Guards {
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         made.shards.retain(|id, _| shards(id));
         made.replicas.retain(|alias, _| replicas(alias));
-        made.taken.keep(shards, replicas);
+        made.taken.keep(&shards, replicas);
+        drop(made);
+        let mut buffers = self.buffers.write().unwrap_or_else(PoisonError::into_inner);
+        buffers.retain(|id, buffer| {
+            let stays = shards(id);
+            if !stays {
+                buffer.close(clock::now());
+            }
+            stays
+        });
     }
 
     fn shard_in(&self, made: &mut Made, id: &ShardId) -> Arc<ShardGuard> {
@@ -176,7 +251,7 @@ impl Guards {
         }
         let settings = self.settings.load();
         let seed = self.seed_for(made);
-        let fresh = Arc::new(ShardGuard::new(id.clone(), &settings, seed, &self.metrics));
+        let fresh = Arc::new(ShardGuard::new(self.buffer(id), &settings, seed, &self.metrics));
         made.taken
             .hand_on((id, None), fresh.breaker(), self.time(clock::now()));
         made.shards.insert(id.clone(), Arc::clone(&fresh));

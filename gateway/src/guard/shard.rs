@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shardgate_breaker::{Breaker, EjectionCap, Listener, RetryBudget};
 
+use super::buffer::ShardBuffer;
 use super::kinds::Kinds;
 use super::listener::{Subject, Teller};
 use super::settings::GuardSettings;
@@ -19,12 +20,19 @@ pub struct ShardGuard {
     kinds: Arc<Kinds>,
     budget: RetryBudget,
     cap: Arc<EjectionCap>,
+    buffer: Arc<ShardBuffer>,
     metrics: Arc<Metrics>,
 }
 
 impl ShardGuard {
     /// Guards that have seen nothing. `seed` is where jitter comes from.
-    pub(super) fn new(id: ShardId, settings: &GuardSettings, seed: u64, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        buffer: Arc<ShardBuffer>,
+        settings: &GuardSettings,
+        seed: u64,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let id = buffer.id().clone();
         let kinds = Arc::new(Kinds::new(settings.kind.clone()));
         let teller = Arc::new(Teller {
             subject: Subject::Shard(id.to_string()),
@@ -36,12 +44,14 @@ impl ShardGuard {
             .then(|| Breaker::new(settings.shard.clone(), seed, teller).ok())
             .flatten()
             .map(Arc::new);
+        buffer.set_breaker(breaker.as_ref());
         Self {
             id,
             breaker,
             kinds,
             budget: RetryBudget::new(settings.budget),
             cap: Arc::new(EjectionCap::new(settings.ejection_cap)),
+            buffer,
             metrics: Arc::clone(metrics),
         }
     }
@@ -54,6 +64,11 @@ impl ShardGuard {
     /// The breaker of its primary; none if breakers are off.
     pub fn breaker(&self) -> Option<&Arc<Breaker>> {
         self.breaker.as_ref()
+    }
+
+    /// Where requests wait while it has no primary.
+    pub fn buffer(&self) -> &Arc<ShardBuffer> {
+        &self.buffer
     }
 
     /// The breakers of its kinds of statement.

@@ -13,7 +13,7 @@ use crate::balance::Fleet;
 use crate::base::ShardId;
 use crate::config::{Config, TabletAddress, TabletTlsMode, TabletVerify, TransactionMode};
 use crate::exec;
-use crate::guard::GuardSettings;
+use crate::guard::{BufferSettings, GuardSettings};
 use crate::session::{PreparedLimits, SessionOptions};
 use crate::tablet::{Backend, PollSettings, PoolOptions, ReaperOptions, TabletInfo};
 
@@ -144,6 +144,25 @@ pub(super) fn guard_settings(config: &Config) -> GuardSettings {
             per_second: guard.retry_per_second,
         },
         retry_attempts: guard.retry_attempts,
+    }
+}
+
+/// How requests wait for a primary.
+pub(super) fn buffer_settings(config: &Config) -> BufferSettings {
+    let buffer = &config.buffer;
+    BufferSettings {
+        enabled: buffer.enable_buffer,
+        dry_run: buffer.buffer_dry_run,
+        size: buffer.buffer_size,
+        bytes: buffer.buffer_bytes,
+        window: buffer.buffer_window,
+        max_failover_duration: buffer.buffer_max_failover_duration,
+        min_time_between_failovers: buffer.buffer_min_time_between_failovers,
+        drain_concurrency: match buffer.buffer_drain_concurrency {
+            0 => (config.pool.size / 2).max(1),
+            n => n,
+        },
+        only: buffer.buffer_keyspace_shards.clone(),
     }
 }
 

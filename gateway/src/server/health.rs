@@ -17,7 +17,7 @@ pub(super) fn tablets_json(health: &Health, topology: &Topology, now: Instant) -
                 .of_shard(shard.id())
                 .iter()
                 .map(|t| {
-                    let lag = health.lag(t.info(), now);
+                    let lag = health.lag(&t.info(), now);
                     (t.info().alias.to_string(), tablet_json(t, lag, now))
                 })
                 .collect();
@@ -141,7 +141,7 @@ pub(super) fn readiness(health: &Health, topology: &Topology) -> Readiness {
         let replicas = tablets.iter().filter(|t| t.info().role == Role::Replica);
         not_serving.push(json!({
             "shard": shard.id().to_string(),
-            "tablet": primary.map(|t| t.info().alias.as_str()),
+            "tablet": primary.map(|t| t.info().alias.to_string()),
             "why": why,
             "replicas_serving": replicas.filter(|t| t.serving()).count(),
         }));
@@ -213,6 +213,7 @@ tablets = [{ alias = "b", address = "h:3" }]
             heartbeat: None,
             identity: Identity::default(),
             uptime: Some(Duration::from_secs(5)),
+            bypasses_read_only: None,
         }
     }
 

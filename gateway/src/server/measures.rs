@@ -62,7 +62,10 @@ pub(super) fn count_from_zero(metrics: &Metrics, tablets: &[Arc<TabletInfo>]) {
         for event in POOL_EVENTS {
             metrics.pool.handle(&format!("{}.{event}", tablet.alias));
         }
-        metrics.buffer.count_from_zero(&format!("{keyspace}.{shard}"));
+        let of_shard = format!("{keyspace}.{shard}");
+        metrics.buffer.count_from_zero(&of_shard);
+        metrics.primary_changes.handle(&of_shard);
+        metrics.split_brains.handle(&of_shard);
         metrics.schema_differences.handle(keyspace.as_str());
         for by in REFUSED_BY {
             metrics.refused.handle(&format!("{by}.{}", tablet.shard));
@@ -90,6 +93,7 @@ pub(super) struct Sources<'a> {
 pub(super) fn families(from: Sources<'_>, now: Instant) -> Vec<Family> {
     let mut all = from.metrics.families();
     all.extend(of_pools(from.fleet));
+    all.push(of_buffers(from.fleet, now));
     all.extend(of_health(from.health, from.topology, now));
     all.extend(of_breakers(from, now));
     all
@@ -117,6 +121,18 @@ fn of_pools(fleet: &Fleet) -> Vec<Family> {
     ]
 }
 
+#[allow(clippy::cast_precision_loss)] // requests are few
+fn of_buffers(fleet: &Fleet, now: Instant) -> Family {
+    let waiting = fleet.guards().buffer_snapshots(now).into_iter();
+    let label = |shard: &ShardId| format!("{}.{}", shard.keyspace, shard.shard);
+    Family::new(
+        "BufferRequestsInFlight",
+        "Requests that wait for a primary now.",
+        &["Keyspace", "ShardName"],
+        Values::Gauges(waiting.map(|b| (label(&b.shard), b.requests as f64)).collect()),
+    )
+}
+
 fn of_health(health: &Health, topology: &Topology, now: Instant) -> Vec<Family> {
     let (mut serving, mut known, mut lags) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for tablet in topology.shards().flat_map(|s| health.of_shard(s.id())) {
@@ -124,7 +140,7 @@ fn of_health(health: &Health, topology: &Topology, now: Instant) -> Vec<Family> 
         let alias = info.alias.to_string();
         serving.insert(alias.clone(), f64::from(u8::from(tablet.serving())));
         if info.role == Role::Replica {
-            let lag = health.lag(info, now).known();
+            let lag = health.lag(&info, now).known();
             known.insert(alias.clone(), f64::from(u8::from(lag.is_some())));
             if let Some(lag) = lag {
                 lags.insert(alias, lag.as_secs_f64());

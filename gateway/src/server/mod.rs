@@ -3,6 +3,7 @@
 mod breakers;
 mod build;
 mod error;
+mod follow;
 mod health;
 mod learn;
 mod listener;
@@ -30,13 +31,13 @@ use crate::admin;
 use crate::balance::{Fleet, Reporter};
 use crate::base::clock;
 use crate::base::metrics::{Family, Metrics};
-use crate::base::{KeyspaceName, Role};
+use crate::base::{KeyspaceName, Role, ShardId, TabletAlias};
 use crate::config::{Config, Listen};
 use crate::guard::Guards;
 use crate::plan::PlanCache;
 use crate::session::{Accepted, CountedHandles, KindTimes, Lately, SessionRegistry, Shared, View};
 use crate::tablet::{Pollers, Reaper};
-use crate::topology::{Health, HealthListener, TopologyView};
+use crate::topology::{Health, HealthListener, Topology, TopologyView};
 
 /// How often idle connections are looked at, and keyspaces that nobody could learn are asked for again.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -57,7 +58,8 @@ pub(crate) struct Core {
     started_with: Fixed,
     /// The file that a reload reads; none for a gateway put together by a program.
     file: Option<PathBuf>,
-    topology: TopologyView,
+    topology: Arc<TopologyView>,
+    follower: Arc<follow::Follower>,
     pollers: Arc<Pollers>,
     learned: learn::Learned,
     listener: Mutex<Arc<listener::Accept>>,
@@ -94,22 +96,33 @@ impl Gateway {
             seed(),
             Arc::clone(&metrics),
         ));
-        let pollers = Arc::new(Pollers::new(
-            Arc::clone(&health),
-            vec![Arc::clone(&guards) as Arc<dyn HealthListener>],
-            Arc::clone(&metrics),
-            build::poll_settings(&config, backend.clone()),
-            (tasks.clone(), stopped.clone()),
-        ));
+        configure_buffers(&guards, &config);
         let fleet = Arc::new(Fleet::new(
             (backend.clone(), build::pool_options(&config)),
             handle,
-            guards,
+            Arc::clone(&guards),
             Arc::clone(&health),
             Arc::clone(&metrics),
         ));
         fleet.update(tablets(&config));
         let topology = TopologyView::new(&config).map_err(|e| StartError::Topology(e.to_string()))?;
+        let topology = Arc::new(topology);
+        let follower = Arc::new(follow::Follower::new(
+            (Arc::clone(&health), Arc::clone(&fleet), Arc::clone(&topology)),
+            Arc::new(config.clone()),
+            Arc::clone(&metrics),
+        ));
+        let pollers = Arc::new(Pollers::new(
+            Arc::clone(&health),
+            // First those who judge a single look, then who follows from all.
+            vec![
+                guards as Arc<dyn HealthListener>,
+                Arc::clone(&follower) as Arc<dyn HealthListener>,
+            ],
+            Arc::clone(&metrics),
+            build::poll_settings(&config, backend.clone()),
+            (tasks.clone(), stopped.clone()),
+        ));
         let mysql = bind(config.listen.mysql).await?;
         let http = bind(config.listen.admin).await?;
         let (mysql_addr, admin_addr) = (local(&mysql)?, local(&http)?);
@@ -118,6 +131,7 @@ impl Gateway {
         let looking = pollers.prepare(tablets(&config), build::poll_settings(&config, backend));
         let (prepared, ()) = tokio::join!(looking, learned.learn_all(&config, &metrics));
         pollers.install(prepared);
+        follower.review();
         measures::count_from_zero(&metrics, &tablets(&config));
         let view = learned.view(&config, &topology.load());
         let accept = Arc::new(listener::Accept::new(&config, &view.options.server_version)?);
@@ -145,6 +159,7 @@ impl Gateway {
                 config: ArcSwap::from_pointee(config),
                 file,
                 topology,
+                follower,
                 pollers,
                 learned,
                 listener: Mutex::new(accept),
@@ -194,6 +209,7 @@ impl Gateway {
     pub async fn shutdown(self) {
         let core = self.core;
         core.stopping.cancel();
+        core.shared.fleet.guards().close_buffers(clock::now());
         core.shared.sessions.stop();
         core.sessions.close();
         let grace = core.config.load().server.shutdown_grace;
@@ -235,11 +251,18 @@ impl Core {
         let version = build::server_version(&config, self.learned.server_version().as_deref());
         let accept = Arc::new(listener::Accept::new(&config, &version).map_err(|e| e.to_string())?);
         let polling = build::poll_settings(&config, backend.clone());
-        let looking = self.pollers.prepare(tablets(&config), polling);
-        let learning = self.learned.learn_all(&config, &self.shared.metrics);
+        let as_now = self.follower.effective(&config);
+        let looking = self.pollers.prepare(tablets(&as_now), polling);
+        let learning = self.learned.learn_all(&as_now, &self.shared.metrics);
         let (prepared, ()) = tokio::join!(looking, learning);
+        // From here on nothing waits: a primary that changes now is followed before or after all of it.
+        let mut following = self.follower.lock();
         // Rejected if it has a gap: then nothing has changed yet.
-        let changes = self.topology.reload(&config).map_err(|e| e.to_string())?;
+        Topology::new(0, &config).map_err(|e| e.to_string())?;
+        let config = Arc::new(config);
+        following.adopt(Arc::clone(&config));
+        let as_now = following.laid_over(&config);
+        let changes = self.topology.reload(&as_now).map_err(|e| e.to_string())?;
         let view = self.learned.view(&config, &self.topology.load());
         let what = format!(
             "{} keyspaces; {} tablets added, {} removed, {} changed roles",
@@ -259,7 +282,9 @@ impl Core {
         if build::pools_change(&self.config.load(), &config) {
             self.shared.fleet.configure(backend, build::pool_options(&config));
         }
-        let all = tablets(&config);
+        configure_buffers(self.shared.fleet.guards(), &config);
+        let all = tablets(&as_now);
+        self.follower.set_roles(&all);
         self.shared.fleet.update(all.clone());
         self.shared.lately.keep(|s| {
             view.catalog
@@ -273,8 +298,10 @@ impl Core {
             |id| all.iter().any(|t| t.shard == *id),
             |alias| all.iter().any(|t| t.alias == *alias && t.role == Role::Replica),
         );
+        drop(following);
+        self.follower.review();
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = accept;
-        self.config.store(Arc::new(config));
+        self.config.store(config);
         tracing::info!(file = %file.display(), what, "configuration reloaded");
         if later.is_empty() {
             return Ok(what);
@@ -290,7 +317,7 @@ impl Core {
     /// Learns one keyspace's tables anew and publishes them.
     async fn relearn(&self, keyspace: &KeyspaceName) {
         let _one = self.changing.lock().await;
-        let config = self.config.load_full();
+        let config = self.follower.effective(&self.config.load());
         self.learned.learn(&config, keyspace, &self.shared.metrics).await;
         self.publish(self.learned.view(&config, &self.topology.load()));
     }
@@ -365,6 +392,11 @@ async fn upkeep(core: Arc<Core>) {
             }
         }
     }
+}
+
+fn configure_buffers(guards: &Guards, config: &Config) {
+    let shards = config.keyspaces.values().map(|k| k.shards.len()).sum();
+    guards.configure_buffers(build::buffer_settings(config), shards);
 }
 
 /// A random number for the guards' jitter; without one all gateways probe at the same times, which is no reason not to
@@ -449,6 +481,31 @@ impl admin::Control for Core {
         let config = self.config.load();
         let token = config.admin_token.expose();
         (!token.is_empty()).then(|| token.to_owned())
+    }
+
+    fn appoint(&self, shard: &ShardId, tablet: &TabletAlias) -> Result<(), admin::AppointError> {
+        self.follower.appoint(shard, tablet)
+    }
+
+    fn reparent(&self, shard: &ShardId, step: admin::ReparentStep) -> Result<(), admin::AppointError> {
+        if self.topology.load().shard(shard).is_none() {
+            return Err(admin::AppointError::UnknownShard);
+        }
+        let buffer = self.shared.fleet.guards().buffer(shard);
+        let done = match step {
+            admin::ReparentStep::Start => buffer.announce(clock::now()),
+            // That nobody waited is no failure: the reparent is over.
+            admin::ReparentStep::End => {
+                buffer.call_off(clock::now());
+                true
+            }
+        };
+        self.shared.health.demand(shard);
+        if done {
+            Ok(())
+        } else {
+            Err(admin::AppointError::NotBuffered)
+        }
     }
 
     fn topology(&self) -> serde_json::Value {

@@ -24,10 +24,15 @@ pub(super) async fn tablets(fleet: Arc<Fleet>, tasks: TaskTracker, stopped: Canc
     loop {
         tokio::select! {
             () = stopped.cancelled() => return,
+            () = fleet.guards().buffering_began() => {
+                fleet.look_where_requests_wait();
+                continue;
+            }
             _ = tick.tick() => {}
         }
         let now = clock::now();
         fleet.tick(now);
+        fleet.look_where_requests_wait();
         for pool in fleet.unprobed(now) {
             // One at a time: the breaker gives its one probe to the first.
             tasks.spawn(probe(pool));

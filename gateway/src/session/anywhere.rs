@@ -319,7 +319,7 @@ mod tests {
         let connect = TabletError::Connect {
             tablet: tablet(),
             reason: "refused".into(),
-            timed_out: false,
+            by: crate::tablet::NoConnection::Unreachable,
         };
         assert_eq!(of(connect), Some(Asked::Yes));
         assert_eq!(was_asked(&ExecError::ClientGone), None);

@@ -14,8 +14,8 @@ use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
-use crate::exec::{self, Answer, Characteristics, Partial, Payload, Rename, Run, Statement, Told};
-use crate::guard::Work;
+use crate::exec::{self, Answer, Characteristics, Failover, Partial, Payload, Rename, Run, Statement, Told};
+use crate::guard::{Request, Work};
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::{SettingName, Settings, limit_name};
 
@@ -385,9 +385,23 @@ impl Session {
         let role = self.state.target.role;
         let timeout = self.view.options.query_timeout;
         let mut run = self.lend(timeout, More::No, None, &[]);
-        let leases = run.acquire(std::slice::from_ref(shard), role).await?;
-        run.put_back(leases);
-        Ok(())
+        let shards = std::slice::from_ref(shard);
+        let mut failover = Failover::new(&run, role);
+        let request = || Request {
+            is_write: false,
+            bytes: 0,
+        };
+        loop {
+            failover.admit(&mut run, (role, shards), request).await?;
+            match run.acquire_one(shard, role).await {
+                Ok(lease) => {
+                    run.put_back([lease]);
+                    return Ok(());
+                }
+                Err(e) if failover.again(&mut run, &e).await => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 
     /// The one shard that all of the session's statements go to, if there is one.

@@ -9,10 +9,11 @@ use shardgate_wire::{ColumnDef, ColumnType};
 use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
-use crate::base::clock;
-use crate::exec::{ExecError, Interrupt, Leased, Run};
-use crate::guard::{Outcome, Work};
+use crate::base::{Role, clock};
+use crate::exec::{ExecError, Failover, Interrupt, Leased, Run};
+use crate::guard::{Outcome, Request, Work};
 use crate::plan::{BindInput, Plan};
+use crate::route::Leg;
 
 /// `ER_PS_MANY_PARAM`'s bound: the count travels in two bytes.
 const MAX_PARAMS: usize = 65_535;
@@ -125,7 +126,7 @@ impl Session {
             prefer: prefer.as_ref(),
         })?;
         let role = if plan.class().needs_primary() {
-            crate::base::Role::Primary
+            Role::Primary
         } else {
             self.state.target.role
         };
@@ -139,16 +140,19 @@ impl Session {
         let mut run = self.lend(timeout, More::No, None, &[]);
         run.limits.tablet = tablet;
         run.work = Work::statement(plan.kind());
-        let mut leases = run.acquire(std::slice::from_ref(&leg.shard), role).await?;
-        let prepared = match leases.first_mut() {
-            Some(lease) => prepare_on(&mut run, lease, &leg.sql).await,
-            None => Err(ExecError::NoTablet {
-                shard: leg.shard.clone(),
-                role: role.as_str(),
-            }),
+        let mut failover = Failover::new(&run, role);
+        let prepared = loop {
+            let request = || Request {
+                is_write: false,
+                bytes: leg.sql.len(),
+            };
+            let shards = std::slice::from_ref(&leg.shard);
+            failover.admit(&mut run, (role, shards), request).await?;
+            match prepare_at(&mut run, &leg, role).await {
+                Err(e) if failover.again(&mut run, &e).await => {}
+                result => break result?,
+            }
         };
-        run.put_back(leases);
-        let prepared = prepared?;
         let shown = |list: Vec<Bytes>| match rename.as_ref().filter(|r| !r.is_identity()) {
             Some(rename) => list.iter().map(|d| rename.column(d)).collect(),
             None => list,
@@ -159,6 +163,13 @@ impl Session {
             warnings: prepared.ok.warnings,
         })
     }
+}
+
+async fn prepare_at(run: &mut Run<'_>, leg: &Leg, role: Role) -> Result<Prepared, ExecError> {
+    let mut lease = run.acquire_one(&leg.shard, role).await?;
+    let prepared = prepare_on(run, &mut lease, &leg.sql).await;
+    run.put_back([lease]);
+    prepared
 }
 
 /// Has a statement prepared on a connection: an attempt like any other, since it may wait for a table as long as the
@@ -173,14 +184,18 @@ async fn prepare_on(run: &mut Run<'_>, lease: &mut Leased, sql: &Bytes) -> Resul
         Ok(prepared) => {
             let outcome = match &prepared {
                 Ok(_) => Outcome::Success,
-                Err(e) => e.outcome(lease.role),
+                Err(e) => {
+                    let gate = lease.conn.gate();
+                    gate.judged(e.outcome(lease.role), e.is_sign(lease.role), clock::now())
+                }
             };
             lease
                 .conn
                 .count_call(clock::now().duration_since(started), outcome);
-            match &prepared {
-                Ok(_) => lease.settle(outcome),
-                Err(e) => lease.settle_error(e, run.limits.tablet),
+            if outcome == Outcome::Timeout {
+                lease.timed_out_by_itself(run.limits.tablet);
+            } else {
+                lease.settle(outcome);
             }
             prepared.map_err(|e| ExecError::tablet(shard, e))
         }

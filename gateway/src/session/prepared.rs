@@ -225,6 +225,14 @@ impl Bound {
 }
 
 impl EncodeParams for Bound {
+    fn bytes(&self) -> usize {
+        let of = |value: &Value| match value {
+            Value::Null => 0,
+            Value::Bytes(bytes) => bytes.len(),
+        };
+        self.values.iter().map(of).sum()
+    }
+
     fn encode(&self, statement_id: u32, which: &LegParams) -> Vec<u8> {
         let pairs: SmallVec<[_; 4]> = match which {
             LegParams::All => (0..self.values.len()).filter_map(|i| self.pair(i)).collect(),

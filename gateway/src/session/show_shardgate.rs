@@ -1,4 +1,4 @@
-//! `SHOW SHARDGATE SHARDS | TABLETS | BREAKERS | QUERIES`: the gateway's own state.
+//! `SHOW SHARDGATE SHARDS | TABLETS | BREAKERS | QUERIES | BUFFER`: the gateway's own state.
 
 use super::table::Table;
 use super::{Session, SessionError};
@@ -20,11 +20,12 @@ impl Session {
             "shards" => reporter.shards(),
             "tablets" => reporter.tablets(None, None),
             "breakers" => reporter.breaker_report(),
+            "buffer" => reporter.buffer(),
             "queries" => self.queries(),
             _ => {
                 return Err(SessionError::Unsupported {
                     what: "this SHOW SHARDGATE",
-                    hint: "there are SHARDS, TABLETS, BREAKERS and QUERIES",
+                    hint: "there are SHARDS, TABLETS, BREAKERS, QUERIES and BUFFER",
                 });
             }
         };

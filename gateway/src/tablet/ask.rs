@@ -12,6 +12,9 @@ use super::TabletError;
 use super::connection::{Connection, Sent, server_error};
 use crate::base::clock::Instant;
 
+/// Rows of a user's grants.
+pub(super) const MAX_GRANTS: usize = 4096;
+
 impl Connection {
     /// Runs a statement of the gateway's own that answers with OK, or whose rows are of no interest.
     pub async fn run(&mut self, sql: &[u8], sent: Sent) -> Result<OkPacket, TabletError> {
@@ -49,6 +52,16 @@ impl Connection {
             .parse()
             .ok()
             .map(Duration::from_secs)
+    }
+
+    /// The privilege by which its user may write through `read_only`; `None` if it has none, or the server does not say.
+    pub async fn bypasses_read_only(&mut self) -> Option<String> {
+        let rows = self.query(b"SHOW GRANTS", MAX_GRANTS).await.ok()?;
+        let grants = rows
+            .iter()
+            .filter_map(|row| text::cells(row).next()?.ok().flatten())
+            .filter_map(|grant| std::str::from_utf8(grant).ok());
+        super::poller::bypasses_read_only(grants)
     }
 
     /// Runs a query for a small result, read whole: its columns, and at most `max_rows` rows of the text protocol.

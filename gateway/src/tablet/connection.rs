@@ -13,7 +13,7 @@ use shardgate_wire::tls::ClientTls;
 use shardgate_wire::{ErrPacket, OkPacket, WireError};
 
 use super::statements::StatementCache;
-use super::{Base, SettingName, Settings, TabletError};
+use super::{Base, NoConnection, SettingName, Settings, TabletError};
 use crate::base::ClientError;
 use crate::base::clock::{self, Instant};
 pub use crate::topology::TabletInfo;
@@ -101,8 +101,13 @@ impl Connection {
             Ok(Err(e)) => {
                 return Err(TabletError::Connect {
                     tablet: info.alias.clone(),
+                    by: match e {
+                        WireError::Io(_) | WireError::Closed | WireError::Truncated => {
+                            NoConnection::Unreachable
+                        }
+                        _ => NoConnection::NotAgreed,
+                    },
                     reason: e.to_string(),
-                    timed_out: false,
                 });
             }
             Err(_) => {
@@ -110,7 +115,7 @@ impl Connection {
                 return Err(TabletError::Connect {
                     tablet: info.alias.clone(),
                     reason,
-                    timed_out: true,
+                    by: NoConnection::TimedOut,
                 });
             }
         };

@@ -6,6 +6,7 @@ use shardgate_breaker::{Outcome, ServerError};
 
 use crate::base::{ClientError, ErrorKind, GatewayError, Role, TabletAlias};
 use crate::guard::Refused;
+use crate::tablet::Proof;
 
 /// An error of a tablet, its pool or the way to it.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +18,8 @@ pub enum TabletError {
         tablet: TabletAlias,
         /// The operating system's or the handshake's word.
         reason: String,
-        /// Whether it was silence, and not an answer, that ended the attempt.
-        timed_out: bool,
+        /// What ended the attempt.
+        by: NoConnection,
     },
     /// The tablet refused the gateway's own credentials or had no room; its number is in the message.
     #[error(
@@ -92,20 +93,21 @@ pub enum TabletError {
     Server(ClientError),
 }
 
+/// What ends the attempt to open a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoConnection {
+    /// Nobody listens there, or the connection was cut.
+    Unreachable,
+    /// Silence.
+    TimedOut,
+    /// A server with whom no connection can be agreed on: its TLS, its protocol.
+    NotAgreed,
+}
+
 impl TabletError {
     /// Whether the statement may have been executed although no answer came.
     pub fn outcome_unknown(&self) -> bool {
-        match self {
-            Self::Lost { .. } | Self::Protocol { .. } => true,
-            Self::Connect { .. }
-            | Self::Refused { .. }
-            | Self::PoolFull { .. }
-            | Self::PoolTimeout { .. }
-            | Self::LostBeforeSend { .. }
-            | Self::Draining { .. }
-            | Self::Guard(_)
-            | Self::Server(_) => false,
-        }
+        self.proof(Role::Primary) == Proof::Unknown
     }
 
     /// What the error says of the tablet, of an attempt that was aimed at this role.

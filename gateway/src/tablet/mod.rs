@@ -6,15 +6,17 @@ mod connection;
 mod error;
 mod poller;
 mod pool;
+mod proof;
 mod reaper;
 mod settings;
 mod slots;
 mod statements;
 
 pub use connection::{Backend, Connection, Sent, ServerIdentity, TabletInfo, server_error};
-pub use error::TabletError;
+pub use error::{NoConnection, TabletError};
 pub use poller::{PollSettings, Pollers, Prepared};
 pub use pool::{Pool, PoolOptions, PooledConn, Reservation, Unused};
+pub use proof::Proof;
 pub use reaper::{Abandoned, Reaper, ReaperHandle, ReaperOptions};
 pub use settings::{Base, SettingName, Settings, limit_name};
 pub use slots::{Slot, SlotError, Slots};

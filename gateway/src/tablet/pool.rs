@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::connection::{Backend, Connection, TabletInfo};
 use super::reaper::{Abandoned, ReaperHandle};
 use super::slots::{Slot, SlotError, Slots};
-use super::{Settings, TabletError};
+use super::{NoConnection, Settings, TabletError};
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics, Timing};
 use crate::guard::{Attempt, Gate, Pass, Share};
@@ -309,10 +309,17 @@ impl Pool {
             Err(e) => {
                 let now = clock::now();
                 match &e {
-                    TabletError::Connect { timed_out: true, .. } => {
+                    TabletError::Connect {
+                        by: NoConnection::TimedOut,
+                        ..
+                    } => {
                         attempt.gave_up(&self.gate, Some(self.options.connect_timeout), now);
                     }
-                    other => attempt.record(&self.gate, other.outcome(self.info.role), now),
+                    other => {
+                        let role = self.info.role;
+                        let outcome = self.gate.judged(other.outcome(role), other.is_sign(role), now);
+                        attempt.record(&self.gate, outcome, now);
+                    }
                 }
                 Err(e)
             }

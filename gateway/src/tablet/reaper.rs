@@ -18,9 +18,9 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::TabletError;
 use super::connection::{Backend, Connection};
 use super::slots::Slot;
+use super::{NoConnection, TabletError};
 use crate::base::TabletAlias;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::{Counter, Metrics};
@@ -277,7 +277,7 @@ async fn send_kill(
     let refused = |reason: &str| TabletError::Connect {
         tablet: conn.info().alias.clone(),
         reason: reason.to_owned(),
-        timed_out: false,
+        by: NoConnection::Unreachable,
     };
     let waiting = tokio::time::timeout_at(deadline, channel.lock());
     let mut place = waiting

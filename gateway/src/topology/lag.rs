@@ -241,6 +241,7 @@ mod tests {
             heartbeat: None,
             identity: Identity::default(),
             uptime: None,
+            bypasses_read_only: None,
         }
     }
 

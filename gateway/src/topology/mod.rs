@@ -13,6 +13,7 @@ mod keyspace;
 mod lag;
 mod observation;
 mod position;
+mod primary;
 mod show;
 mod tablet_info;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use observation::{
     Channel, Facts, Heartbeat, Identity, Observation, PollError, Replication, Thread, UnknownReplication,
 };
 pub use position::{Gtid, Position};
+pub use primary::{Leadership, PrimarySource, Seen, Term, Vacancy, Verdict, judge};
 pub use tablet_info::TabletInfo;
 pub use view::TopologyView;
 

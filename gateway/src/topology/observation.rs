@@ -92,6 +92,9 @@ pub struct Facts {
     pub identity: Identity,
     /// How long it has been running; `None` if it does not say.
     pub uptime: Option<Duration>,
+    /// The privilege by which the user who asked may write through `read_only`; `None` if it has none, or if the server
+    /// does not say.
+    pub bypasses_read_only: Option<String>,
 }
 
 impl Facts {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable;
 use shardgate_tests::client::python;
 use shardgate_tests::fixture::KEYSPACE;
-use shardgate_tests::{Fault, Fixture, answer, mariadb, wait};
+use shardgate_tests::{Fault, Fixture, Gateway, answer, mariadb, wait};
 
 /// P3 [vitess#20382]: an error after rows were sent is an error packet, not a cut connection or a short answer.
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn an_error_of_one_shard_after_rows_of_another_reaches_the_client() {
 async fn a_shard_that_refuses_connections_fails_its_queries_and_no_others() {
     let fixture = Fixture::scenario().await;
     fixture.insert("t", &[(1, "1, 1, 'a'"), (2, "2, 2, 'b'")]).await;
-    let gateway = fixture.gateway();
+    let gateway = Gateway::serve(&fixture.config_with("[buffer]\nenable_buffer = false\n"));
     let mut conn = gateway.conn(KEYSPACE).await;
     assert_eq!(
         answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),

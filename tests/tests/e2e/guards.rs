@@ -11,6 +11,9 @@ use shardgate_tests::{Fault, Fixture, Gateway, Layout, TabletSim, answer, sim, w
 
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// A shard without a primary is its breaker's business alone.
+const UNBUFFERED: &str = "[buffer]\nenable_buffer = false\n";
+
 /// Shards of fifty rows each, row `id` on shard `id` modulo their number.
 struct Shards {
     tablets: Vec<TabletSim>,
@@ -369,7 +372,7 @@ async fn a_shard_is_blamed_for_its_own_failures_only() {
 /// Refused connections open the breaker too, although no statement was ever sent.
 #[tokio::test]
 async fn a_server_that_refuses_connections_is_refused_in_turn() {
-    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let shards = Shards::start(2, &format!("{}{UNBUFFERED}", timeouts(2000, 1000)));
     let mut conn = shards.conn().await;
     answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await;
     shards.tablets[1].process().signal("KILL");
@@ -405,7 +408,7 @@ async fn a_scatter_is_refused_where_the_configuration_says_so() {
 /// stands.
 #[tokio::test]
 async fn explain_shows_legs_breakers_and_why_there_is_no_partial_answer() {
-    let shards = Shards::start(2, &timeouts(2000, 1000));
+    let shards = Shards::start(2, &format!("{}{UNBUFFERED}", timeouts(2000, 1000)));
     let mut conn = shards.conn().await;
     let explain = async |conn: &mut Conn, sql: &str| {
         let rows = answer::ok(conn, &format!("EXPLAIN FORMAT=SHARDGATE {sql}"))
@@ -537,8 +540,10 @@ async fn preparing_and_the_gateways_own_questions_pass_the_guards() {
     let change =
         tokio::spawn(async move { answer::ok(&mut changer, "ALTER TABLE t ADD COLUMN late INT").await });
     wait::until("ALTER TABLE to wait", LIMIT, || async {
-        let running = fixture.shards[0].running().await;
-        running.iter().any(|sql| sql.starts_with("ALTER")).then_some(())
+        let mut direct = fixture.shards[0].conn().await;
+        let waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%' AND \
+                       state LIKE 'Waiting for table metadata lock%'";
+        (answer::ok(&mut direct, waiting).await.single() == "1").then_some(())
     })
     .await;
     let mut messages = Vec::new();

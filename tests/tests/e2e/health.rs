@@ -236,7 +236,8 @@ async fn a_missing_privilege_is_unknown_replication_not_a_dead_server() {
 #[tokio::test]
 async fn a_tablet_added_by_a_reload_serves_as_soon_as_the_reload_is_done() {
     let fixture = Fixture::scenario().await;
-    let gateway = fixture.gateway();
+    // The replica is the primary's own server, which takes writes.
+    let gateway = Gateway::serve(&fixture.config_with("[poller]\nprimary_source = \"config\"\n"));
     let config = std::fs::read_to_string(gateway.config_file()).unwrap();
     let first = format!(
         "{{ alias = \"shop-s0-a\", address = \"{}\" }}",

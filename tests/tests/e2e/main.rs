@@ -8,6 +8,7 @@ mod crowd;
 mod demo;
 mod docs;
 mod failing;
+mod failover;
 mod guards;
 mod harness;
 mod health;

@@ -273,6 +273,18 @@ impl Metrics {
                 &["Keyspace", "ShardName", "Reason"],
                 counters(&self.lag_unknown),
             ),
+            Family::new(
+                "PrimaryChanges",
+                "Times that another tablet became a shard's primary.",
+                &["Keyspace", "ShardName"],
+                counters(&self.primary_changes),
+            ),
+            Family::new(
+                "SplitBrains",
+                "Times that several tablets of a shard took writes and went apart.",
+                &["Keyspace", "ShardName"],
+                counters(&self.split_brains),
+            ),
         ]
     }
 }

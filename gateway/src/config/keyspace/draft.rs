@@ -24,6 +24,13 @@ pub struct KeyspaceDraft {
     pub shards: Vec<ShardDraft>,
 }
 
+impl KeyspaceDraft {
+    /// Whether it has a shard of this name.
+    pub(in crate::config) fn has_shard(&self, name: &str) -> bool {
+        self.shards.iter().any(|s| s.name == name)
+    }
+}
+
 /// How named shards divide a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -37,6 +37,11 @@ impl NamedRow {
         Some((cells.next()??, cells.next()??))
     }
 
+    /// The first cell, where it is not NULL.
+    pub(super) fn first(&self) -> Option<&str> {
+        self.0.first().and_then(|(_, cell)| cell.as_deref())
+    }
+
     /// A cell by any of the names its column may have; `None` if it is NULL or there is no such column.
     fn get(&self, names: &[&str]) -> Option<&str> {
         self.0
@@ -77,6 +82,7 @@ pub(super) fn facts(
     replication: Replication,
     heartbeat: Option<Heartbeat>,
     uptime: Option<Duration>,
+    bypasses_read_only: Option<String>,
 ) -> Result<Facts, PollError> {
     let read_only = variables
         .get(&["read_only"])
@@ -99,6 +105,25 @@ pub(super) fn facts(
                 .map(str::to_owned),
         },
         uptime,
+        bypasses_read_only,
+    })
+}
+
+/// The privilege by which a user may write through `read_only`, by the rows of SHOW GRANTS: `SUPER`, `MariaDB`'s `READ ONLY
+/// ADMIN`, `MySQL`'s `CONNECTION_ADMIN`, or all of them. They are global, so only grants on everything count.
+pub(in crate::tablet) fn bypasses_read_only<'a>(grants: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    const BYPASSING: [&str; 5] = [
+        "ALL PRIVILEGES",
+        "SUPER",
+        "READ ONLY ADMIN",
+        "READ_ONLY ADMIN",
+        "CONNECTION_ADMIN",
+    ];
+    grants.into_iter().find_map(|grant| {
+        let (privileges, on) = grant.strip_prefix("GRANT ")?.split_once(" ON ")?;
+        let granted: Vec<&str> = privileges.split(',').map(str::trim).collect();
+        let found = BYPASSING.iter().find(|b| granted.contains(b))?;
+        on.starts_with("*.* TO ").then(|| (*found).to_owned())
     })
 }
 
@@ -329,7 +354,7 @@ mod tests {
             ("server_id", Some("1")),
             ("version", Some("10.11.6-MariaDB")),
         ]);
-        let found = facts(&mariadb, Replication::Channels(vec![]), None, None).unwrap();
+        let found = facts(&mariadb, Replication::Channels(vec![]), None, None, None).unwrap();
         assert!(found.writable());
         assert_eq!(found.super_read_only, None);
         assert_eq!(found.position, Position::of_mariadb("0-1-7"));
@@ -341,10 +366,41 @@ mod tests {
             ("gtid_executed", Some("u:1-5")),
             ("server_uuid", Some("u")),
         ]);
-        let found = facts(&mysql, Replication::Channels(vec![]), None, None).unwrap();
+        let found = facts(&mysql, Replication::Channels(vec![]), None, None, None).unwrap();
         assert!(!found.writable() && !found.read_only);
         assert_eq!(found.position, Position::of_mysql("u:1-5"));
         assert_eq!(found.identity.server_uuid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn only_global_privileges_that_pass_read_only_count() {
+        for (grant, expected) in [
+            (
+                "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION",
+                Some("ALL PRIVILEGES"),
+            ),
+            ("GRANT ALL PRIVILEGES ON `shop`.* TO `app`@`%`", None),
+            (
+                "GRANT SELECT, INSERT, SUPER, PROCESS ON *.* TO `app`@`%`",
+                Some("SUPER"),
+            ),
+            (
+                "GRANT SELECT, READ ONLY ADMIN ON *.* TO `app`@`%`",
+                Some("READ ONLY ADMIN"),
+            ),
+            (
+                "GRANT CONNECTION_ADMIN,BACKUP_ADMIN ON *.* TO `app`@`%`",
+                Some("CONNECTION_ADMIN"),
+            ),
+            ("GRANT CONNECTION ADMIN ON *.* TO `app`@`%`", None),
+            ("GRANT SELECT, SLAVE MONITOR ON *.* TO `super`@`%`", None),
+            ("GRANT USAGE ON *.* TO `SUPER`@`%`", None),
+            ("GRANT `SUPER`@`%` TO `app`@`%`", None),
+        ] {
+            assert_eq!(bypasses_read_only([grant]).as_deref(), expected, "{grant}");
+        }
+        let rows = ["GRANT USAGE ON *.* TO `a`@`%`", "GRANT SUPER ON *.* TO `a`@`%`"];
+        assert_eq!(bypasses_read_only(rows).as_deref(), Some("SUPER"));
     }
 
     #[test]
@@ -363,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_server_without_read_only_is_no_server_we_know() {
-        let found = facts(&row(&[]), Replication::Channels(vec![]), None, None);
+        let found = facts(&row(&[]), Replication::Channels(vec![]), None, None, None);
         assert!(matches!(found, Err(PollError::Strange(_))));
     }
 

@@ -10,7 +10,7 @@ use shardgate_wire::WireError;
 use shardgate_wire::client::TabletConn;
 
 use super::PollSettings;
-use super::decode::{NamedRow, VARIABLES, channels, facts, heartbeat, status_statements};
+use super::decode::{self, NamedRow, VARIABLES, channels, facts, heartbeat, status_statements};
 use crate::base::clock::{self, Instant};
 use crate::tablet::{ask, connection};
 use crate::topology::{
@@ -88,6 +88,8 @@ struct Open {
     status: Vec<&'static str>,
     /// When its server was started, if it says.
     booted: Option<Instant>,
+    /// See [`Facts::bypasses_read_only`].
+    bypasses_read_only: Option<String>,
 }
 
 impl Open {
@@ -113,11 +115,18 @@ impl Open {
         }
         let uptime = pairs(&mut wire, "SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
         let seconds = uptime.first().and_then(|(_, value)| value.parse().ok());
+        let bypasses_read_only = match rows(&mut wire, "SHOW GRANTS", ask::MAX_GRANTS).await {
+            Ok(grants) => decode::bypasses_read_only(grants.iter().filter_map(NamedRow::first)),
+            // One that does not show them.
+            Err(WireError::Server(_)) => None,
+            Err(e) => return Err(failed(e)),
+        };
         Ok(Self {
             wire,
             settings: Arc::clone(settings),
             variables: format!("SELECT {}", known.join(", ")),
             status: status_statements(&version).to_vec(),
+            bypasses_read_only,
             booted: seconds.and_then(|s| clock::now().checked_sub(Duration::from_secs(s))),
         })
     }
@@ -130,7 +139,8 @@ impl Open {
         let replication = self.replication().await?;
         let heartbeat = self.heartbeat().await?;
         let uptime = self.booted.map(|b| clock::now().duration_since(b));
-        facts(variables, replication, heartbeat, uptime)
+        let bypasses = self.bypasses_read_only.clone();
+        facts(variables, replication, heartbeat, uptime, bypasses)
     }
 
     /// The newest heartbeat, where a table for it is configured. A table that cannot be read is not a dead server.

@@ -28,6 +28,7 @@ use crate::topology::health::{Tablets, Transition};
 use crate::topology::{
     Health, HealthListener, Lag, Observation, PollError, TabletHealth, UnknownLag, all_unknown,
 };
+pub(super) use decode::bypasses_read_only;
 use look::Looker;
 
 /// The least time from one look's beginning to the next one's: demands cannot make a poller spin.
@@ -150,15 +151,14 @@ impl Pollers {
         let known = self.health.tablets();
         let mut all = Tablets::new();
         let mut looks = Vec::new();
-        let mut fresh = Vec::new();
         for info in tablets {
             let alias = info.alias.clone();
             let tablet = match known.get(&alias) {
-                Some(old) if **old.info() == *info => {
+                // Its role may be another one, which whoever follows the primaries sets.
+                Some(old) if old.info().same_server(&info) => {
                     all.insert(alias, Arc::clone(old));
                     continue;
                 }
-                Some(old) if old.info().same_server(&info) => Arc::new(old.renamed(Arc::clone(&info))),
                 Some(_) | None => Arc::new(TabletHealth::new(Arc::clone(&info))),
             };
             all.insert(alias.clone(), Arc::clone(&tablet));
@@ -167,13 +167,9 @@ impl Pollers {
                 looker: Looker::new(info),
                 tablet,
             };
-            if watch.tablet.standing().is_some() {
-                fresh.push(watch);
-            } else {
-                looks.push(self.first_look(watch, &settings));
-            }
+            looks.push(self.first_look(watch, &settings));
         }
-        fresh.extend(futures::future::join_all(looks).await);
+        let fresh = futures::future::join_all(looks).await;
         Prepared {
             settings,
             tablets: all,
@@ -260,10 +256,10 @@ impl Pollers {
         let info = watch.tablet.info();
         let (standing, transitions) = watch.tablet.record(observation);
         for transition in &transitions {
-            log(info, transition);
+            log(&info, transition);
         }
         for listener in &self.listeners {
-            listener.observed(info, &standing.last);
+            listener.observed(&info, &standing.last);
         }
         if info.role == Role::Replica {
             self.watch_lag(&info.shard);

@@ -9,12 +9,13 @@ mod transition;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
 
+pub(super) use standing::is_leaving;
 pub use standing::{Beat, Standing};
 pub use transition::{Transition, transitions};
 
@@ -33,7 +34,9 @@ pub trait HealthListener: Send + Sync {
 /// How one tablet is.
 #[derive(Debug)]
 pub struct TabletHealth {
-    info: Arc<TabletInfo>,
+    info: ArcSwap<TabletInfo>,
+    /// It takes writes beside the primary, or did: nobody is to read from it.
+    quarantined: AtomicBool,
     standing: ArcSwapOption<Standing>,
     wanted: Notify,
 }
@@ -43,25 +46,33 @@ impl TabletHealth {
     #[must_use]
     pub fn new(info: Arc<TabletInfo>) -> Self {
         Self {
-            info,
+            info: ArcSwap::new(info),
+            quarantined: AtomicBool::new(false),
             standing: ArcSwapOption::empty(),
             wanted: Notify::new(),
         }
     }
 
+    /// The tablet.
+    pub fn info(&self) -> Arc<TabletInfo> {
+        self.info.load_full()
+    }
+
     /// The same server under another role: what is known of it stays.
-    #[must_use]
-    pub fn renamed(&self, info: Arc<TabletInfo>) -> Self {
-        Self {
-            info,
-            standing: ArcSwapOption::new(self.standing.load_full()),
-            wanted: Notify::new(),
+    pub fn set_role(&self, role: Role) {
+        let info = self.info.load();
+        if info.role != role {
+            let renamed = TabletInfo {
+                role,
+                ..TabletInfo::clone(&info)
+            };
+            self.info.store(Arc::new(renamed));
         }
     }
 
-    /// The tablet.
-    pub fn info(&self) -> &Arc<TabletInfo> {
-        &self.info
+    /// Whether it takes writes beside the primary, so that nobody is to read from it.
+    pub fn set_quarantined(&self, quarantined: bool) {
+        self.quarantined.store(quarantined, Ordering::Release);
     }
 
     /// What is known of it; `None` if it was never measured.
@@ -73,7 +84,7 @@ impl TabletHealth {
     /// Whether it serves.
     #[must_use]
     pub fn serving(&self) -> bool {
-        self.standing.load().as_ref().is_some_and(|s| s.serving)
+        self.standing.load().as_ref().is_some_and(|s| s.serving) && !self.quarantined.load(Ordering::Acquire)
     }
 
     /// Asks for a poll at once. One demand before the poll has begun is as good as many.
@@ -152,7 +163,8 @@ impl Health {
         let replicas = self.of_shard(shard).into_iter();
         replicas
             .filter(|t| t.info().role == Role::Replica)
-            .map(|t| (t.info().alias.clone(), self.lag(t.info(), now)))
+            .map(|t| t.info())
+            .map(|info| (info.alias.clone(), self.lag(&info, now)))
             .collect()
     }
 
@@ -177,7 +189,14 @@ impl Health {
     /// Why a tablet does not serve, for messages; `None` if it does.
     #[must_use]
     pub fn why_not(&self, alias: &TabletAlias) -> Option<String> {
-        match self.tablet(alias).map(|t| t.standing()) {
+        let tablet = self.tablet(alias);
+        if tablet
+            .as_ref()
+            .is_some_and(|t| t.quarantined.load(Ordering::Acquire))
+        {
+            return Some("quarantined: it takes writes beside the primary".to_owned());
+        }
+        match tablet.map(|t| t.standing()) {
             Some(Some(standing)) => standing.why_not(),
             Some(None) => Some("never measured yet".to_owned()),
             None => Some("not part of the topology".to_owned()),
@@ -259,9 +278,9 @@ mod tests {
             took: Duration::ZERO,
             outcome: Err(PollError::Lost("gone".into())),
         });
-        let new = old.renamed(info("a", "0", Role::Primary));
-        assert_eq!(new.info().role, Role::Primary);
-        assert_eq!(new.standing().unwrap().failures, 1);
+        old.set_role(Role::Primary);
+        assert_eq!(old.info().role, Role::Primary);
+        assert_eq!(old.standing().unwrap().failures, 1);
     }
 
     #[tokio::test(start_paused = true)]

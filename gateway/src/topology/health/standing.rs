@@ -131,7 +131,7 @@ fn beats(before: Option<&Standing>, observation: &Observation) -> Vec<Beat> {
 
 /// Whether a server's error says that it takes no statements: 1047 (a cluster's node without its cluster), 1053 (it
 /// shuts down).
-fn is_leaving(errno: u16) -> bool {
+pub(in crate::topology) fn is_leaving(errno: u16) -> bool {
     matches!(errno, 1047 | 1053)
 }
 
@@ -152,6 +152,7 @@ mod tests {
             heartbeat: None,
             identity: Identity::default(),
             uptime: None,
+            bypasses_read_only: None,
         }
     }
 

@@ -184,6 +184,7 @@ mod tests {
             heartbeat: None,
             identity: Identity::default(),
             uptime: Some(Duration::from_secs(100)),
+            bypasses_read_only: None,
         }
     }
 

@@ -157,7 +157,8 @@ impl Session {
             let user = self.account.split('@').next().unwrap_or("").to_owned();
             let mut out = Listing::new(&[&format!("Grants for {user}@%")]);
             out.push(row![format!(
-                "GRANT ALL PRIVILEGES ON *.* TO `{user}`@`%` WITH GRANT OPTION"
+                "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, PROCESS, INDEX, ALTER, SHOW DATABASES, \
+                 CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, REPLICATION CLIENT ON *.* TO `{user}`@`%`"
             )]);
             return Ok(out);
         }

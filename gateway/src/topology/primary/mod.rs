@@ -1,0 +1,302 @@
+//! Who is primary of a shard: a pure function of what its tablets said last.
+//!
+//! ```text
+//! claims   = it serves, takes writes, and is known to replicate from nobody
+//! incumbent claims, nobody else does                  -> it is the primary
+//! incumbent claims, another does                      -> look at the incumbent again, if its word is the older one; then:
+//!   the incumbent has everything the other has        -> the other is quarantined
+//!   it has not, or nobody can tell                    -> split brain
+//! incumbent takes no writes or is gone, nobody claims -> vacant
+//! incumbent takes no writes or is gone, one claims    -> that one is the primary, if it lacks nothing of a living incumbent
+//! incumbent takes no writes or is gone, many claim    -> split brain
+//! ```
+//!
+//! An incumbent keeps its term: nobody takes it away but by not writing any more. A split brain stays one until an operator
+//! decides, or until only the incumbent claims and has everything that the others have: one of two diverged servers may
+//! die, and the other would serve as if nothing were lost.
+
+mod claim;
+
+use std::collections::BTreeSet;
+
+use claim::Claim;
+
+use super::health::Standing;
+use crate::base::TabletAlias;
+use crate::base::clock::Instant;
+
+/// Who says which tablet is a shard's primary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrimarySource {
+    /// The tablets themselves, as the poller sees them.
+    #[default]
+    Poll,
+    /// The configuration: a reload moves it.
+    Config,
+    /// An orchestrator, over HTTP. Until it speaks, the configuration.
+    Api,
+}
+
+/// What was decided of a shard so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The primary.
+    pub primary: TabletAlias,
+    /// Tablets that an operator decided against, until they take no writes any more.
+    pub rejected: BTreeSet<TabletAlias>,
+    /// Tablets that take writes beside the primary, which has all that they have.
+    pub quarantined: BTreeSet<TabletAlias>,
+    /// Who took writes beside the primary and went apart from it, until that is settled.
+    pub rivals: BTreeSet<TabletAlias>,
+}
+
+impl Term {
+    /// The term of a tablet that nobody contests.
+    #[must_use]
+    pub fn of(primary: TabletAlias) -> Self {
+        Self {
+            primary,
+            rejected: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
+            rivals: BTreeSet::new(),
+        }
+    }
+
+    /// Tablets that take writes and must not: nobody is to read from them either.
+    pub fn outcasts(&self) -> impl Iterator<Item = &TabletAlias> {
+        self.rejected.iter().chain(&self.quarantined)
+    }
+
+    /// The term of a tablet that an operator chose over all others of the shard.
+    #[must_use]
+    pub fn decided(primary: TabletAlias, all: impl IntoIterator<Item = TabletAlias>) -> Self {
+        let rejected = all.into_iter().filter(|alias| *alias != primary).collect();
+        Self {
+            rejected,
+            ..Self::of(primary)
+        }
+    }
+}
+
+/// One tablet of the shard, as last seen; `None` if nobody has looked at it yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Its alias.
+    pub alias: &'a TabletAlias,
+    /// What is known of it.
+    pub standing: Option<&'a Standing>,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The term from now on.
+    pub term: Term,
+    /// Whether its primary serves.
+    pub leadership: Leadership,
+    /// A tablet whose word is too old to judge by.
+    pub look_again: Option<TabletAlias>,
+    /// Whether the primary is another one that lacks writes which the last one had.
+    pub lacks_writes: bool,
+}
+
+/// Whether a shard's primary serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// It takes writes.
+    Writes {
+        /// When the look that saw it began.
+        seen: Instant,
+    },
+    /// It takes none, and nobody else is to take them.
+    Vacant(Vacancy),
+    /// Several tablets took writes and went apart: who is right only an operator knows.
+    SplitBrain,
+}
+
+/// Why a shard has no primary that takes writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vacancy {
+    /// Nobody has looked at it yet.
+    NotMeasured,
+    /// It does not serve: the poller's reason.
+    Gone(String),
+    /// It does not answer, or nothing that can be understood, for the poller's reason: slow, or gone, nobody knows.
+    Silent(String),
+    /// It is read-only.
+    ReadOnly,
+    /// It is read-only, and the tablet that takes writes in its place lacks some of its transactions.
+    Behind(TabletAlias),
+}
+
+impl std::fmt::Display for Vacancy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotMeasured => f.write_str("its primary was never looked at"),
+            Self::Gone(why) | Self::Silent(why) => write!(f, "its primary {why}"),
+            Self::ReadOnly => f.write_str("its primary is read-only"),
+            Self::Behind(other) => write!(
+                f,
+                "its primary is read-only, and {other}, which takes writes, lacks some of its transactions"
+            ),
+        }
+    }
+}
+
+/// Judges a shard by what its tablets said last.
+#[must_use]
+pub fn judge(source: PrimarySource, term: &Term, tablets: &[Seen<'_>]) -> Verdict {
+    let judged = Judged {
+        term,
+        incumbent: tablets.iter().find(|t| *t.alias == term.primary).copied(),
+        tablets,
+    };
+    match source {
+        PrimarySource::Poll => judged.by_claims(),
+        PrimarySource::Config | PrimarySource::Api => judged.appointed(),
+    }
+}
+
+struct Judged<'a> {
+    term: &'a Term,
+    incumbent: Option<Seen<'a>>,
+    tablets: &'a [Seen<'a>],
+}
+
+impl<'a> Judged<'a> {
+    /// Somebody else has decided: only whether it serves is to be seen.
+    fn appointed(&self) -> Verdict {
+        let leadership = match self.claim() {
+            Claim::Writes { seen } | Claim::Follows { seen } => Leadership::Writes { seen },
+            gone => vacant(&gone),
+        };
+        verdict(Term::of(self.term.primary.clone()), leadership)
+    }
+
+    fn by_claims(&self) -> Verdict {
+        let mut term = self.term.clone();
+        let claiming: Vec<Seen<'a>> = self
+            .tablets
+            .iter()
+            .filter(|t| *t.alias != self.term.primary && claim::of_other(t).is_some())
+            .copied()
+            .collect();
+        let claims = |alias: &TabletAlias| claiming.iter().any(|t| t.alias == alias);
+        term.rejected.retain(claims);
+        term.quarantined.retain(claims);
+        let rivals: Vec<Seen<'a>> = claiming
+            .iter()
+            .filter(|t| !term.rejected.contains(t.alias))
+            .copied()
+            .collect();
+        match self.claim() {
+            Claim::Writes { seen } => self.contested(term, seen, &rivals),
+            // It writes and replicates: a pair whose halves replicate from each other. Its term ends if another claims.
+            Claim::Follows { seen } if rivals.is_empty() => self.contested(term, seen, &rivals),
+            // Nobody knows what it is: it may be the primary.
+            Claim::NotMeasured => verdict(term, vacant(&Claim::NotMeasured)),
+            gone => self.succeeded(term, &gone, &rivals),
+        }
+    }
+
+    /// The incumbent takes writes.
+    fn contested(&self, mut term: Term, seen: Instant, rivals: &[Seen<'a>]) -> Verdict {
+        let mine = self.incumbent.and_then(|t| claim::position(&t));
+        let has_all_of = |tablet: &Seen<'_>| match (mine, claim::position(tablet)) {
+            (Some(mine), Some(theirs)) => Some(mine.contains(theirs)),
+            _ => None,
+        };
+        let mut look_again = None;
+        for rival in rivals {
+            // Without positions: a replica that somebody stopped is not one that somebody promoted.
+            let contained = has_all_of(rival).unwrap_or_else(|| claim::has_channels(rival));
+            if contained && term.quarantined.contains(rival.alias) || term.rivals.contains(rival.alias) {
+                continue;
+            }
+            if claim::of_other(rival).is_some_and(|said| seen < said) {
+                // Between its word and the other's it may have been told to write no more.
+                look_again = Some(self.term.primary.clone());
+            } else if contained {
+                term.quarantined.insert(rival.alias.clone());
+            } else {
+                term.quarantined.remove(rival.alias);
+                term.rivals.insert(rival.alias.clone());
+            }
+        }
+        // Who claims no more, and whose writes are all here, is settled.
+        let unsettled = |alias: &TabletAlias| {
+            rivals.iter().any(|t| t.alias == alias)
+                || self
+                    .tablets
+                    .iter()
+                    .any(|t| t.alias == alias && has_all_of(t) != Some(true))
+        };
+        term.rivals.retain(unsettled);
+        let leadership = if term.rivals.is_empty() {
+            Leadership::Writes { seen }
+        } else {
+            Leadership::SplitBrain
+        };
+        Verdict {
+            look_again,
+            ..verdict(term, leadership)
+        }
+    }
+
+    /// The incumbent takes no writes.
+    fn succeeded(&self, mut term: Term, gone: &Claim, claiming: &[Seen<'a>]) -> Verdict {
+        if !term.rivals.is_empty() {
+            return verdict(term, Leadership::SplitBrain);
+        }
+        match claiming {
+            [] => verdict(term, vacant(gone)),
+            [heir] => {
+                let before = self.incumbent.and_then(|t| claim::position(&t));
+                let lacks_writes = match (claim::position(heir), before) {
+                    (Some(has), Some(had)) => !has.contains(had),
+                    _ => false,
+                };
+                if lacks_writes && *gone == Claim::ReadOnly {
+                    let behind = Vacancy::Behind(heir.alias.clone());
+                    term.quarantined.insert(heir.alias.clone());
+                    return verdict(term, Leadership::Vacant(behind));
+                }
+                let seen = heir.standing.and_then(|s| s.answered.as_ref()).map(|o| o.at);
+                let leadership = seen.map_or_else(|| vacant(gone), |seen| Leadership::Writes { seen });
+                Verdict {
+                    lacks_writes,
+                    ..verdict(Term::of(heir.alias.clone()), leadership)
+                }
+            }
+            many => {
+                term.rivals.extend(many.iter().map(|t| t.alias.clone()));
+                verdict(term, Leadership::SplitBrain)
+            }
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        self.incumbent.map_or(Claim::NotMeasured, |t| Claim::of(&t))
+    }
+}
+
+fn vacant(claim: &Claim) -> Leadership {
+    Leadership::Vacant(match claim {
+        Claim::Gone(why) => Vacancy::Gone(why.clone()),
+        Claim::Silent(why) => Vacancy::Silent(why.clone()),
+        Claim::ReadOnly => Vacancy::ReadOnly,
+        Claim::NotMeasured | Claim::Writes { .. } | Claim::Follows { .. } => Vacancy::NotMeasured,
+    })
+}
+
+fn verdict(term: Term, leadership: Leadership) -> Verdict {
+    Verdict {
+        term,
+        leadership,
+        look_again: None,
+        lacks_writes: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
