@@ -123,6 +123,7 @@ pub(super) async fn ask(
         asked: Vec::with_capacity(legs.len()),
         failed: Vec::new(),
         open: vec![true; legs.len()],
+        work: run.work,
     };
     let gathering = async {
         let mut waiting = ways.into_iter();
@@ -188,6 +189,7 @@ struct Collected {
     failed: Vec<(ShardId, ExecError)>,
     /// For each leg, whether it has not answered.
     open: Vec<bool>,
+    work: Work,
 }
 
 impl Collected {
@@ -200,8 +202,11 @@ impl Collected {
         shed: &mut Shed<'_>,
     ) -> Option<ExecError> {
         let error = match result {
-            Ok(asked) => {
+            Ok(mut asked) => {
                 self.open[index] = false;
+                if self.open.contains(&true) {
+                    asked.lease.waits_for_others(self.work);
+                }
                 self.asked.push(asked);
                 return None;
             }

@@ -145,6 +145,8 @@ async fn read_turn(
     (first, may_shed): (bool, bool),
 ) -> Result<Turns, ExecError> {
     let tablet = run.limits.tablet;
+    let idle = leases.iter_mut().enumerate().filter(|(i, _)| !gather.wants(*i));
+    idle.for_each(|(_, lease)| lease.waits_for_others(run.work));
     let mut pending: FuturesUnordered<_> = leases
         .iter_mut()
         .enumerate()

@@ -6,8 +6,9 @@ use std::time::Duration;
 use shardgate_sql::Flavor;
 
 use super::transaction::Transaction;
+use crate::base::clock::Instant;
 use crate::base::{Role, ShardId, clock};
-use crate::guard::{Attempt, Outcome};
+use crate::guard::{Attempt, Outcome, Work};
 use crate::tablet::{PooledConn, Reservation, TabletError, limit_name};
 
 /// One connection in a session's hands.
@@ -25,6 +26,8 @@ pub struct Leased {
     pub reserved: Option<Reservation>,
     /// The attempt that runs on it, until its outcome is known.
     pub attempt: Option<Attempt>,
+    /// What runs on it and when it began, if its attempt was settled as soon as the answer began.
+    begun: Option<(Work, Instant)>,
 }
 
 impl Leased {
@@ -37,14 +40,31 @@ impl Leased {
             in_transaction: false,
             reserved: None,
             attempt: None,
+            begun: None,
         }
     }
 
-    /// The attempt on it is over.
+    /// The attempt on it is over. One that was settled when its answer began counts once more, if the rest of it fails.
     pub fn settle(&mut self, outcome: Outcome) {
-        if let Some(attempt) = self.attempt.take() {
-            attempt.record(self.conn.gate(), outcome, clock::now());
+        let now = clock::now();
+        let begun = self.begun.take();
+        let attempt = self.attempt.take().or_else(|| {
+            let (work, _) = begun.filter(|_| outcome != Outcome::Success)?;
+            Some(self.conn.gate().start_held(work, now))
+        });
+        if let Some(attempt) = attempt {
+            attempt.record(self.conn.gate(), outcome, now);
         }
+    }
+
+    /// It has begun to answer, and what it waits for now is another shard: left open, its attempt would look like one of a
+    /// tablet that holds statements up.
+    pub fn waits_for_others(&mut self, work: Work) {
+        let Some(started) = self.attempt.as_ref().map(Attempt::started) else {
+            return;
+        };
+        self.settle(Outcome::Success);
+        self.begun = Some((work, started));
     }
 
     /// The attempt on it ended with this error.
@@ -78,7 +98,10 @@ impl Leased {
                 attempt.progressed(gate, now);
             }
             Some(_) => self.settle(Outcome::Success),
-            None => {}
+            None => {
+                let long_ago = |(_, started): &(_, Instant)| now.duration_since(*started) >= STALL_WINDOW;
+                self.begun = self.begun.take_if(|b| !long_ago(b));
+            }
         }
     }
 
@@ -89,8 +112,11 @@ impl Leased {
 
     /// The attempt on it was given up because a deadline passed.
     pub fn gave_up(&mut self, tablet_timeout: Option<Duration>) {
+        let now = clock::now();
         if let Some(attempt) = self.attempt.take() {
-            attempt.gave_up(self.conn.gate(), tablet_timeout, clock::now());
+            attempt.gave_up(self.conn.gate(), tablet_timeout, now);
+        } else if let Some((_, started)) = self.begun {
+            self.settle(Attempt::given_up(started, tablet_timeout, now));
         }
     }
 
@@ -146,6 +172,7 @@ impl Held {
     pub fn put(&mut self, mut lease: Leased) {
         // Whatever was not settled says nothing, and must not count as pending from now on.
         lease.attempt = None;
+        lease.begun = None;
         if lease.stays() {
             self.leases.push(lease);
         }

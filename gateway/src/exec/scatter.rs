@@ -222,9 +222,13 @@ async fn send_all(
     let limits = run.limits.attempt(clock::now());
     let answered: Vec<AtomicBool> = legs.iter().map(|_| AtomicBool::new(false)).collect();
     let each = legs.iter().zip(leases.iter_mut()).zip(&answered);
+    let all_answered = || answered.iter().all(|a| a.load(Ordering::Relaxed));
     let pending = each.map(|((leg, lease), answered)| async move {
         let head = payload::send(lease, leg, payload, (work, &limits)).await;
         answered.store(true, Ordering::Relaxed);
+        if !all_answered() {
+            lease.waits_for_others(work);
+        }
         match head {
             Ok(Head::Err(e)) if !wait_for_all => Err(ExecError::Server {
                 shard: leg.shard.clone(),

@@ -86,13 +86,17 @@ impl Attempt {
 
     /// A deadline passed: the tablet's fault only if it had a fair chance to answer.
     pub fn gave_up(self, gate: &Gate, tablet_timeout: Option<Duration>, now: Instant) {
+        let outcome = Self::given_up(self.started, tablet_timeout, now);
+        self.record(gate, outcome, now);
+    }
+
+    /// What it says of a tablet that an attempt begun then is given up now.
+    pub fn given_up(started: Instant, tablet_timeout: Option<Duration>, now: Instant) -> Outcome {
         let fair = tablet_timeout.map_or(FAIR_CHANCE, |t| t.min(FAIR_CHANCE));
-        let had = now.saturating_duration_since(self.started);
-        let outcome = if had >= fair {
+        if now.saturating_duration_since(started) >= fair {
             Outcome::Timeout
         } else {
             Outcome::Neutral
-        };
-        self.record(gate, outcome, now);
+        }
     }
 }

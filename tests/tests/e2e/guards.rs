@@ -479,6 +479,50 @@ async fn one_kind_of_statement_does_not_take_the_whole_pool() {
     assert_eq!(cut, 2);
 }
 
+/// A leg that has begun to answer and waits for a slow sibling looked like a statement that its own shard holds up: kinds of
+/// statement were refused on shards that answer at once.
+#[tokio::test]
+async fn a_shard_that_answers_is_not_blamed_for_a_slow_sibling() {
+    let shards = Shards::start(3, &timeouts(5000, 4000));
+    shards.tablets[1]
+        .fault(r#"{"kind":"latency","ms":1500,"statement":"from t"}"#)
+        .await;
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        let mut conn = shards.conn().await;
+        tasks.push(tokio::spawn(async move {
+            if n % 2 == 0 {
+                answer::ok(&mut conn, "SELECT 1").await;
+            }
+            let mut refused = Vec::new();
+            for sql in ["SELECT COUNT(*) FROM t", "SELECT id FROM t ORDER BY id LIMIT 100"]
+                .into_iter()
+                .cycle()
+                .take(6)
+            {
+                if let Err(refusal) = answer::text(&mut conn, sql).await {
+                    refused.push(refusal);
+                }
+            }
+            refused
+        }));
+    }
+    for task in tasks {
+        for refusal in task.await.unwrap() {
+            // The slow one may refuse.
+            assert!(refusal.message.contains("shop/s1"), "{refusal}");
+            for well in ["shop/s0", "shop/s2"] {
+                assert!(!refusal.message.contains(well), "{refusal}");
+            }
+        }
+    }
+    let mut conn = shards.conn().await;
+    let breakers = answer::ok(&mut conn, "SHOW SHARDGATE BREAKERS").await.cells();
+    for breaker in breakers.iter().filter(|b| b[0] != "shop/s1") {
+        assert_eq!(breaker[3], "closed", "{breakers:?}");
+    }
+}
+
 /// The tablet holds statements to the limit by itself too, for the day the gateway cannot; what has no limit is not held.
 #[tokio::test]
 async fn tablets_hold_statements_to_the_limit_by_themselves() {
