@@ -3,6 +3,8 @@
 //! There is no two-phase commit: shards are committed one after the other, in the order they joined. If one fails after
 //! another succeeded, the client is told exactly which shards committed, which did not, and of which nobody knows.
 
+use shardgate_wire::stream::Probe;
+
 use super::error::CommitReport;
 use super::held::{Held, Leased};
 use super::watch::Limits;
@@ -13,6 +15,9 @@ use crate::tablet::TabletError;
 /// Commits everywhere. A commit is never cut short by the client or by KILL; only the deadline bounds the wait.
 pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecError> {
     let mut open = held.take_transaction();
+    if let Some(gone) = gone_before(&mut open) {
+        return Err(nothing_committed(gone, open, held, limits).await);
+    }
     // The last statement of each shard is known to have succeeded; so the first COMMIT is the one most likely to fail.
     let mut report = CommitReport::default();
     while !open.is_empty() {
@@ -42,6 +47,38 @@ pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecErro
         .await);
     }
     Ok(())
+}
+
+/// Of several shards one whose server has closed its connection, and with it rolled back: seen without asking it, before
+/// another commits.
+fn gone_before(open: &mut Vec<Leased>) -> Option<Leased> {
+    if open.len() < 2 {
+        return None;
+    }
+    let is_gone = |lease: &mut Leased| !lease.conn.is_usable() || lease.conn.probe() == Probe::Closed;
+    let at = open.iter_mut().position(is_gone)?;
+    Some(open.remove(at))
+}
+
+async fn nothing_committed(
+    gone: Leased,
+    others: Vec<Leased>,
+    held: &mut Held,
+    limits: &Limits<'_>,
+) -> ExecError {
+    let error = ExecError::NothingCommitted {
+        gone: gone.shard.clone(),
+        others: ExecError::names(others.iter().map(|l| &l.shard)),
+    };
+    if let Some(claim) = &gone.reserved {
+        held.lose(claim.what);
+    }
+    drop_lease(gone);
+    for mut other in others {
+        roll_back_one(&mut other, limits).await;
+        settle(held, other);
+    }
+    error
 }
 
 enum Failure {

@@ -110,6 +110,16 @@ pub enum ExecError {
     /// A multi-shard commit that did not reach its end.
     #[error("COMMIT is incomplete: {}", .0)]
     PartialCommit(CommitReport),
+    /// A part of a transaction over several shards was lost before the first was told to commit.
+    #[error(
+        "{gone} had closed its connection before COMMIT was sent to any shard, and with it lost its part of the transaction; nothing was committed, {others} rolled back; safe to run the transaction again"
+    )]
+    NothingCommitted {
+        /// The shard whose part was lost.
+        gone: ShardId,
+        /// The others.
+        others: String,
+    },
     /// The session keeps state on one shard that a statement for another shard cannot see.
     #[error(
         "the session holds {what} on {held}; a statement for {asked} cannot see it; nothing was executed"
@@ -337,6 +347,7 @@ impl GatewayError for ExecError {
             Self::TransactionLost(_) => Some("SG2402"),
             Self::SecondShard { .. } => Some("SG2403"),
             Self::PartialCommit(_) => Some("SG2404"),
+            Self::NothingCommitted { .. } => Some("SG2408"),
             Self::PinnedElsewhere { .. } => Some("SG2405"),
             Self::StateLost(_) => Some("SG2407"),
             Self::PartialDdl { .. } => Some("SG2406"),
@@ -362,6 +373,7 @@ impl GatewayError for ExecError {
             | Self::AllLegsFailed { .. }
             | Self::ClientGone
             | Self::ClientStalled(_)
+            | Self::NothingCommitted { .. }
             | Self::NoTablet { .. } => ErrorKind::Unavailable,
             Self::TransactionLost(_)
             | Self::SecondShard { .. }
@@ -388,7 +400,7 @@ impl GatewayError for ExecError {
             Self::Buffer(e) => e.retryable(),
             Self::Several { first, .. } => first.retryable(),
             Self::NotMonotone { source, .. } | Self::AllLegsFailed { source } => source.retryable(),
-            Self::TooManyReserved { .. } | Self::NoTablet { .. } => true,
+            Self::TooManyReserved { .. } | Self::NoTablet { .. } | Self::NothingCommitted { .. } => true,
             Self::Server { .. }
             | Self::Gather(_)
             | Self::UnknownOutcome { .. }

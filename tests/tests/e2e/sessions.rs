@@ -1,8 +1,10 @@
 //! Sessions and transactions over shards: scenario S4.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable;
 use shardgate_tests::fixture::{KEYSPACE, TABLE_T, pool};
-use shardgate_tests::{Fault, Fixture, Gateway, Layout, MariaDb, Order, answer};
+use shardgate_tests::{Fault, Fixture, Gateway, Layout, MariaDb, Order, TabletSim, answer, sim};
 
 async fn scenario_with_pool(size: usize) -> (Fixture, Gateway) {
     let fixture = Fixture::new(Layout::Modulo(2), 1, &[TABLE_T]).await;
@@ -270,7 +272,8 @@ async fn an_incomplete_commit_says_exactly_what_was_committed() {
     answer::ok(&mut conn, "BEGIN").await;
     answer::ok(&mut conn, "UPDATE t SET v = 0 WHERE id = 2").await;
     answer::ok(&mut conn, "UPDATE t SET v = 0 WHERE id = 1").await;
-    fixture.fault(1, Fault::Reset).await;
+    // It is there until it is sent COMMIT: what it does with that nobody knows.
+    fixture.fault(1, Fault::LoseReplyAfter("COMMIT".to_owned())).await;
     let refusal = answer::refused(&mut conn, "COMMIT").await;
     assert_eq!(
         (refusal.errno, refusal.state.as_str()),
@@ -278,6 +281,7 @@ async fn an_incomplete_commit_says_exactly_what_was_committed() {
         "{refusal}"
     );
     assert!(refusal.message.contains("SG2404"), "{refusal}");
+    assert!(refusal.message.contains("outcome unknown: shop/s1"), "{refusal}");
     let after_committed = refusal.message.split("committed:").nth(1).unwrap();
     let committed = after_committed.split(';').next().unwrap();
     assert!(
@@ -291,18 +295,44 @@ async fn an_incomplete_commit_says_exactly_what_was_committed() {
             .single(),
         "1"
     );
-    assert_eq!(
-        answer::ok(&mut fixture.shards[1].conn().await, value)
-            .await
-            .single(),
-        "0"
-    );
     fixture.proxies[1].lift().await;
     answer::text(&mut conn, "ROLLBACK").await.unwrap();
     assert_eq!(
         answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
         "4"
     );
+}
+
+/// One shard committed although the other was known to be gone.
+#[tokio::test]
+async fn a_shard_that_is_gone_before_commit_lets_no_other_commit() {
+    for gone in [0, 1] {
+        let tablets: Vec<_> = (0..2)
+            .map(|n| {
+                let init = format!(
+                    "CREATE TABLE t (id BIGINT PRIMARY KEY, v INT);\nINSERT INTO t VALUES ({n}, 1);\n"
+                );
+                TabletSim::start(&format!("s{n}"), &init)
+            })
+            .collect();
+        let gateway = Gateway::serve(&sim::config(&tablets, ""));
+        let mut conn = gateway.conn(KEYSPACE).await;
+        answer::ok(&mut conn, "BEGIN").await;
+        for id in 0..2 {
+            answer::ok(&mut conn, &format!("UPDATE t SET v = 0 WHERE id = {id}")).await;
+        }
+        tablets[gone].process().signal("KILL");
+        tablets[gone].process().ended(Duration::from_secs(20)).await;
+        let refusal = answer::refused(&mut conn, "COMMIT").await;
+        assert!(refusal.message.starts_with("SG2408"), "{refusal}");
+        assert!(
+            refusal.message.contains(&format!("shop/s{gone} had")),
+            "{refusal}"
+        );
+        // The session is out of its transaction, and the other shard's row is as it was.
+        let other = format!("SELECT v FROM t WHERE id = {}", 1 - gone);
+        assert_eq!(answer::ok(&mut conn, &other).await.single(), "1");
+    }
 }
 
 #[tokio::test]
