@@ -2,6 +2,7 @@
 
 mod member;
 mod report;
+mod well;
 
 use std::collections::HashMap;
 use std::sync::Arc;

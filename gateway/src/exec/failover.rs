@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::commit::rollback;
-use super::run::{Run, Told};
+use super::run::{Run, Told, Vacant};
 use super::transaction::Transaction;
 use super::{ExecError, Payload, Statement};
 use crate::base::{Role, ShardId};
@@ -47,7 +47,7 @@ impl Failover {
     /// A statement for tablets of this role, that has not been sent.
     pub fn new(run: &Run<'_>, role: Role) -> Self {
         let guards = run.fleet.guards();
-        let waits = role == Role::Primary && run.held.is_empty();
+        let waits = run.vacant == Vacant::Waits && role == Role::Primary && run.held.is_empty();
         let fresh = (waits && run.transaction.is_active() && !run.implicit).then(|| run.transaction.clone());
         Self {
             waits,

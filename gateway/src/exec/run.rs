@@ -58,6 +58,8 @@ pub struct Run<'a> {
     pub reserve: Option<&'static str>,
     /// Whether the transaction is the gateway's own, around one statement on several shards.
     pub implicit: bool,
+    /// What it does where a shard has no primary.
+    pub vacant: Vacant,
     /// Whether the statement leaves counts behind that must be asked for at once.
     pub leaves_counts: bool,
     /// Settings that the statement may change on its connection behind the gateway's back.
@@ -80,6 +82,16 @@ pub enum Told {
     Nothing,
     /// Something, be it only buffered.
     Something,
+}
+
+/// What a statement does where a shard has no primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Vacant {
+    /// It waits for a new one.
+    #[default]
+    Waits,
+    /// It fails at once, since another shard will do as well.
+    Fails,
 }
 
 /// Whether the client takes an answer from which shards are missing.

@@ -17,6 +17,22 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// How many shards are asked the same question at most.
 const MAX_ASKED: usize = 4;
 
+/// How little a shard is to be trusted with a question of no shard in particular; the least comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Doubt {
+    /// Its tablet does not serve, or has a breaker that is not plainly closed: it would refuse.
+    unwell: bool,
+    /// It did not answer when it was asked last.
+    silent: bool,
+}
+
+impl Doubt {
+    const NONE: Self = Self {
+        unwell: false,
+        silent: false,
+    };
+}
+
 /// Where among a keyspace's shards the choice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {
@@ -27,35 +43,43 @@ pub(super) enum From {
 }
 
 impl Session {
-    /// The shard to ask, as far as is known now: the first of a keyspace's that is not known to be silent.
+    /// The shard to ask, as far as is known now: of those that look well the first that is not known to be silent.
     pub(super) fn likely_index(&self, keyspace: &Keyspace, from: From) -> usize {
-        self.likely_index_but(keyspace, from, &[])
+        self.likely_index_but(keyspace, from, &[]).unwrap_or(0)
     }
 
-    /// The same, of those not in a list.
-    fn likely_index_but(&self, keyspace: &Keyspace, from: From, but: &[usize]) -> usize {
+    /// The same, of those not in a list; `None` if all are.
+    fn likely_index_but(&self, keyspace: &Keyspace, from: From, but: &[usize]) -> Option<usize> {
         let shards = &keyspace.shards;
-        if shards.len() < 2 {
-            return 0;
-        }
-        let now = clock::now();
-        let role = self.state.target.role;
         let start = match from {
             From::First => 0,
-            From::Own => self.registration.handle.id as usize % shards.len(),
+            From::Own => self.registration.handle.id as usize % shards.len().max(1),
         };
-        let mut order = (0..shards.len())
+        let order = (0..shards.len())
             .map(|i| (start + i) % shards.len())
             .filter(|i| !but.contains(i));
-        let likely = |i: &usize| {
-            let shard = &shards[*i].id;
-            let silent = self.shared.lately.trust(shard, role, now) == Trust::Silent;
-            if silent && self.shared.lately.look_is_due(shard, role, now) {
-                look_again(&self.shared, shard.clone(), role);
+        let mut best = None;
+        for index in order {
+            let doubt = self.doubt(&shards[index].id);
+            if best.is_none_or(|(least, _)| doubt < least) {
+                best = Some((doubt, index));
             }
-            !silent
-        };
-        order.find(likely).unwrap_or(start)
+            if doubt == Doubt::NONE {
+                break;
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// What speaks against a shard. If it is known to be silent it is looked at again in the background, when that is due.
+    fn doubt(&self, shard: &ShardId) -> Doubt {
+        let (now, role) = (clock::now(), self.state.target.role);
+        let silent = self.shared.lately.trust(shard, role, now) == Trust::Silent;
+        if silent && self.shared.lately.look_is_due(shard, role, now) {
+            look_again(&self.shared, shard.clone(), role);
+        }
+        let unwell = !self.shared.fleet.looks_well(shard, role);
+        Doubt { unwell, silent }
     }
 
     /// The shard that answers: asks the likely one, unless it answered a moment ago, and waits only a little. One whose
@@ -72,10 +96,10 @@ impl Session {
         let role = self.state.target.role;
         let mut busy = Vec::new();
         for _ in 0..MAX_ASKED {
-            let index = self.likely_index_but(keyspace, from, &busy);
-            let Some(shard) = keyspace.shards.get(index) else {
+            let Some(index) = self.likely_index_but(keyspace, from, &busy) else {
                 break;
             };
+            let shard = &keyspace.shards[index];
             if self.shared.lately.trust(&shard.id, role, clock::now()) != Trust::Likely {
                 return Ok(index);
             }
@@ -91,7 +115,8 @@ impl Session {
                 }
             }
         }
-        Ok(self.likely_index_but(keyspace, from, &busy))
+        let last = self.likely_index_but(keyspace, from, &busy);
+        Ok(last.unwrap_or_else(|| self.likely_index(keyspace, from)))
     }
 
     /// The shard for a statement that any shard of a keyspace can answer; `None` if there is no choice.
@@ -104,6 +129,30 @@ impl Session {
         }
         let index = self.find_answering(keyspace, From::Own).await?;
         Ok(keyspace.shards.get(index).map(|s| s.id.clone()))
+    }
+
+    /// The shard to ask next for what any can answer, after the one that was chosen gave this error; `None` if it is not one
+    /// after which to ask another, or if enough were asked. Only for a read on its own.
+    pub(super) fn another_shard(
+        &self,
+        keyspace: &Keyspace,
+        failed: &mut Vec<usize>,
+        (shard, error): (&ShardId, &SessionError),
+    ) -> Option<ShardId> {
+        let SessionError::Exec(error) = error else {
+            return None;
+        };
+        if !never_left(error) || failed.len() + 1 >= MAX_ASKED {
+            return None;
+        }
+        if was_asked(error) == Some(Asked::Yes) {
+            let role = self.state.target.role;
+            let reason = error.client_error().message;
+            self.shared.lately.failed(shard, role, clock::now(), &reason);
+        }
+        failed.push(keyspace.shard_index(&shard.shard)?);
+        let index = self.likely_index_but(keyspace, From::Own, failed)?;
+        keyspace.shards.get(index).map(|s| s.id.clone())
     }
 
     async fn ping(&mut self, shard: &ShardId) -> Result<(), SessionError> {
@@ -182,8 +231,7 @@ impl Session {
             // One of each is enough, between those that seem well and those that do not.
             places.append(&mut others);
         }
-        let (role, now) = (self.state.target.role, clock::now());
-        places.sort_by_key(|s| self.shared.lately.trust(s, role, now) == Trust::Silent);
+        places.sort_by_key(|s| self.doubt(s));
         places.truncate(MAX_ASKED);
         Ok(places)
     }
@@ -238,6 +286,24 @@ fn was_asked(error: &ExecError) -> Option<Asked> {
         }),
         ExecError::NoTablet { .. } | ExecError::Deadline { .. } => Some(Asked::Yes),
         _ => None,
+    }
+}
+
+/// Whether the question ended before it was sent: nothing of an answer can have reached the client.
+fn never_left(error: &ExecError) -> bool {
+    match error {
+        ExecError::NoTablet { .. } | ExecError::Buffer(_) => true,
+        ExecError::Tablet { source, .. } => match source {
+            TabletError::Connect { .. }
+            | TabletError::Refused { .. }
+            | TabletError::PoolFull { .. }
+            | TabletError::PoolTimeout { .. }
+            | TabletError::LostBeforeSend { .. }
+            | TabletError::Draining { .. }
+            | TabletError::Guard(_) => true,
+            TabletError::Lost { .. } | TabletError::Protocol { .. } | TabletError::Server(_) => false,
+        },
+        _ => false,
     }
 }
 

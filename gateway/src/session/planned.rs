@@ -14,7 +14,9 @@ use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
-use crate::exec::{self, Answer, Characteristics, Failover, Partial, Payload, Rename, Run, Statement, Told};
+use crate::exec::{
+    self, Answer, Characteristics, Failover, Partial, Payload, Rename, Run, Statement, Told, Vacant,
+};
 use crate::guard::{Request, Work};
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 use crate::tablet::{SettingName, Settings, limit_name};
@@ -76,7 +78,17 @@ impl Session {
                 self.start_implicitly();
             }
         }
-        let result = self.execute(plan, &bound, lexed, class, way).await;
+        let mut result = self.execute(plan, &bound, lexed, class, way).await;
+        if self.may_ask_another(plan, class, &bound) {
+            let mut failed = Vec::new();
+            while let Err(error) = &result
+                && let Some(leg) = bound.legs.first()
+                && let Some(other) = self.another_shard(plan.keyspace(), &mut failed, (&leg.shard, error))
+            {
+                bound = self.bind(plan, sql, lexed, way.form, Some(&other))?;
+                result = self.execute(plan, &bound, lexed, class, way).await;
+            }
+        }
         if only_this {
             self.end_of_one(result.is_ok()).await?;
         }
@@ -86,6 +98,17 @@ impl Session {
         }
         self.state.note(result?);
         Ok(())
+    }
+
+    /// Whether the statement is a read on its own that any shard answers alike: one that cannot be asked is passed over.
+    fn may_ask_another(&self, plan: &Plan, class: &Classified, bound: &Bound) -> bool {
+        bound.to == BoundTo::Any
+            && !bound.class.is_write()
+            && !plan.calls_stored()
+            && class.pin.is_none()
+            && !self.state.transaction.is_active()
+            && self.held_shard().is_none()
+            && plan.keyspace().shards.len() > 1
     }
 
     /// Ends a transaction around one statement.
@@ -316,8 +339,12 @@ impl Session {
         let tablet = self.tablet_timeout(bound.is_ddl, timeout);
         let partial = self.partial(lexed);
         let unlimited = tablet.is_none().then(|| self.unlimited()).flatten();
+        let elsewhere = self.may_ask_another(plan, class, bound);
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
         run.limits.tablet = tablet;
+        if elsewhere {
+            run.vacant = Vacant::Fails;
+        }
         if let Some(unlimited) = &unlimited {
             run.settings = unlimited;
         }
@@ -375,6 +402,7 @@ impl Session {
             partial: Partial::Refused,
             told: Told::Nothing,
             implicit: false,
+            vacant: Vacant::Waits,
             leaves_counts: false,
             unknown,
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests fail by panicking, in real time
 
+mod anywhere;
 mod cancel;
 mod check;
 mod crowd;
