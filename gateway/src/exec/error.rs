@@ -122,7 +122,7 @@ pub enum ExecError {
     },
     /// The session keeps state on one shard that a statement for another shard cannot see.
     #[error(
-        "the session holds {what} on {held}; a statement for {asked} cannot see it; nothing was executed"
+        "the session holds {what} on {held}; a statement for {asked} cannot see it, until that is given up or the connection is reset; nothing was executed"
     )]
     PinnedElsewhere {
         /// What is held: temporary tables, a lock.

@@ -212,6 +212,15 @@ impl Held {
         self.leases.iter().find(|l| l.reserved.is_some())
     }
 
+    /// Gives up the claims of the session's state, which is gone. Its connections stay for the transaction that is open on
+    /// them; others go, and are not used again.
+    pub fn release_reserved(&mut self) {
+        for lease in &mut self.leases {
+            lease.reserved = None;
+        }
+        self.leases.retain(Leased::stays);
+    }
+
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.leases.is_empty()

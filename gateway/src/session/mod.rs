@@ -13,6 +13,7 @@ mod kind_times;
 mod lately;
 pub mod like;
 mod literal;
+mod pins;
 mod planned;
 mod prepare;
 mod prepared;

@@ -10,12 +10,14 @@ use smallvec::SmallVec;
 
 use super::command::found_rows;
 use super::counted::{Executed, PlanType};
+use super::pins::{Ended, Pins};
 use super::query::{Form, Way};
 use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
 use crate::exec::{
-    self, Answer, Characteristics, Failover, Partial, Payload, Rename, Run, Statement, Told, Vacant,
+    self, Answer, Characteristics, ExecError, Failover, Partial, Payload, Rename, Run, Statement, Told,
+    Vacant,
 };
 use crate::guard::{Request, Work};
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
@@ -89,6 +91,7 @@ impl Session {
                 result = self.execute(plan, &bound, lexed, class, way).await;
             }
         }
+        self.note_pins(lexed, class, &result);
         if only_this {
             self.end_of_one(result.is_ok()).await?;
         }
@@ -98,6 +101,25 @@ impl Session {
         }
         self.state.note(result?);
         Ok(())
+    }
+
+    /// Follows what the statement left on a connection that the session keeps, and lets go of one that holds nothing more.
+    fn note_pins(&mut self, lexed: &Lexed<'_>, class: &Classified, result: &Result<Answer, SessionError>) {
+        let was_empty = self.state.pins.is_empty();
+        if was_empty && class.pin.is_none() {
+            return;
+        }
+        let ended = match result {
+            Ok(_) => Ended::Well,
+            Err(SessionError::Exec(ExecError::Server { .. })) => Ended::Refused,
+            Err(_) => Ended::Unknown,
+        };
+        self.state.pins.note(lexed, class, ended);
+        if self.state.held.reserved().is_none() {
+            self.state.pins = Pins::default();
+        } else if self.state.pins.is_empty() {
+            self.state.held.release_reserved();
+        }
     }
 
     /// Whether the statement is a read on its own that any shard answers alike: one that cannot be asked is passed over.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use shardgate_sql::SqlMode;
 use shardgate_wire::StatusFlags;
 
+use super::pins::Pins;
 use super::prepared::{PreparedLimits, PreparedStatements};
 use super::target::Target;
 use crate::exec::{Answer, Characteristics, Held, Partial, Transaction, Warning};
@@ -30,6 +31,8 @@ pub(super) struct SessionState {
     pub next_transaction: Characteristics,
     /// Tablet connections kept between statements.
     pub held: Held,
+    /// What lies on the connection that is kept for other reasons than a transaction.
+    pub pins: Pins,
     /// User variables whose value lives on a kept connection and does not replay.
     pub pinned_variables: BTreeSet<String>,
     /// Prepared statements.
@@ -66,6 +69,7 @@ impl SessionState {
             transaction: Transaction::default(),
             next_transaction: Characteristics::default(),
             held: Held::default(),
+            pins: Pins::default(),
             pinned_variables: BTreeSet::new(),
             prepared: PreparedStatements::new(prepared),
             last_insert_id: 0,

@@ -188,6 +188,38 @@ async fn a_session_whose_lock_was_lost_is_told_until_it_is_reset() {
     );
 }
 
+/// The session stayed on its shard for good, and held table locks that it had given up.
+#[tokio::test]
+async fn a_session_that_gave_up_its_state_goes_where_it_likes() {
+    let (_fixture, gateway) = one_connection().await;
+    let mut conn = gateway.conn(KEYSPACE).await;
+    for (keep, give_up) in [
+        ("LOCK TABLES t READ", "UNLOCK TABLES"),
+        ("CREATE TEMPORARY TABLE mine (i INT)", "DROP TEMPORARY TABLE mine"),
+        ("HANDLER t OPEN", "HANDLER t CLOSE"),
+    ] {
+        answer::ok(&mut conn, &format!("USE `{KEYSPACE}:s0`")).await;
+        answer::ok(&mut conn, keep).await;
+        answer::ok(&mut conn, &format!("USE `{KEYSPACE}`")).await;
+        let refusal = answer::refused(&mut conn, "SELECT v FROM t WHERE id = 1").await;
+        assert!(refusal.message.contains("SG2405"), "{keep}: {refusal}");
+        assert!(refusal.message.contains("reset"), "{keep}: {refusal}");
+        answer::ok(&mut conn, &format!("USE `{KEYSPACE}:s0`")).await;
+        answer::ok(&mut conn, give_up).await;
+        answer::ok(&mut conn, &format!("USE `{KEYSPACE}`")).await;
+        assert_eq!(
+            answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await.single(),
+            "4",
+            "{give_up}"
+        );
+    }
+    // What a statement left that the server refused is nothing.
+    answer::ok(&mut conn, &format!("USE `{KEYSPACE}:s0`")).await;
+    answer::refused(&mut conn, "CREATE TEMPORARY TABLE mine (i NONSENSE)").await;
+    answer::ok(&mut conn, &format!("USE `{KEYSPACE}`")).await;
+    answer::ok(&mut conn, "SELECT COUNT(*) FROM t").await;
+}
+
 /// `SET TRANSACTION` speaks of one transaction: in autocommit, of the next statement.
 #[tokio::test]
 async fn set_transaction_holds_for_one_statement_in_autocommit() {
