@@ -1,14 +1,38 @@
 //! Which kinds of statement take up the tablets' time.
 //!
-//! A kind is a fingerprint: the statement with its literals taken out. What counts against a pool is for how long its
+//! A kind is a fingerprint: the statement with its literals taken out. An INSERT is of one kind whatever its rows, else
+//! each number of rows would be another, and none of them would ever add up. What counts against a pool is for how long its
 //! connections are held, so a kind's time is that of its statements, each as often as it had legs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
+use shardgate_sql::{Digest, Fingerprint, Keyword as K, Lexed};
 
 use crate::base::metrics::Counter;
+
+/// The number of a statement's kind, by which breakers and times know it.
+pub(super) fn kind_of(lexed: &Lexed<'_>, fingerprint: &Fingerprint) -> u64 {
+    if brings_rows(lexed) {
+        Digest::of(lexed).hash
+    } else {
+        fingerprint.hash()
+    }
+}
+
+/// The text of a statement's kind.
+pub(super) fn text_of(lexed: &Lexed<'_>) -> Vec<u8> {
+    if brings_rows(lexed) {
+        Digest::of(lexed).text.into_bytes()
+    } else {
+        Fingerprint::of(lexed).key().to_vec()
+    }
+}
+
+fn brings_rows(lexed: &Lexed<'_>) -> bool {
+    matches!(lexed.first_keyword(), Some(K::Insert | K::Replace))
+}
 
 /// Kinds kept. When there are more, the half that took the least time is forgotten.
 const MOST: usize = 2000;
@@ -126,6 +150,25 @@ mod tests {
         assert_eq!((top[0].statements, top[0].errors, top[0].held), (2, 1, ms(160)));
         assert_eq!(times.top(1).len(), 1);
         assert_eq!(times.text_of(1).as_deref(), Some("SELECT ?"));
+    }
+
+    #[test]
+    fn an_insert_is_of_one_kind_whatever_its_rows() {
+        let of = |sql: &str| {
+            let lexed = shardgate_sql::lex(sql.as_bytes(), &shardgate_sql::LexOptions::default()).unwrap();
+            (kind_of(&lexed, &Fingerprint::of(&lexed)), text_of(&lexed))
+        };
+        let one = of("INSERT INTO t (a, b) VALUES (1, 'x')");
+        assert_eq!(
+            of("INSERT INTO t (a, b) VALUES (1, 'x'), (-2, NULL), (3.5, x'00')"),
+            one
+        );
+        assert_eq!(String::from_utf8_lossy(&one.1), "INSERT INTO t (a, b) VALUES (?)");
+        assert_ne!(of("REPLACE INTO t (a, b) VALUES (1, 'x')").0, one.0);
+        assert_ne!(
+            of("SELECT a FROM t WHERE b IN (1)").0,
+            of("SELECT a FROM t WHERE b IN (1, 2)").0
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::command::found_rows;
 use super::counted::{Executed, PlanType};
+use super::kind_times::{kind_of, text_of};
 use super::pins::{Ended, Pins};
 use super::query::{Form, Way};
 use super::shared::limit;
@@ -199,7 +200,7 @@ impl Session {
             keyspace,
             shard,
         };
-        let made = Arc::new(plan(&input)?.of_kind(fingerprint.hash()));
+        let made = Arc::new(plan(&input)?.of_kind(kind_of(lexed, &fingerprint)));
         self.shared.plans.insert(&key, Arc::clone(&made));
         Ok(made)
     }
@@ -380,7 +381,7 @@ impl Session {
             bound.legs.len(),
             clock::now().duration_since(started),
             result.is_err(),
-            || Fingerprint::of(lexed).key().to_vec(),
+            || text_of(lexed),
         );
         for name in assigned {
             // Only now: the statement still read the value that was set before.

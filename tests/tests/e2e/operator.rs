@@ -63,6 +63,17 @@ async fn the_gateways_state_can_be_shown_in_sql_and_on_the_command_line() {
         .find(|q| q["statement"].as_str().unwrap().contains("WHERE"))
         .unwrap();
     assert_eq!(points["statements"], "4", "{queries:?}");
+    // Bulk inserts are one kind, however many rows each brings and however they are written.
+    for rows in ["(3, 1, 1, 'a')", "(5, 1, NULL, 'a'), (7, 2, 1, 'b')"] {
+        answer::ok(&mut conn, &format!("INSERT INTO t VALUES {rows}")).await;
+    }
+    let queries = show(&gateway, "SHOW SHARDGATE QUERIES").await;
+    let inserts: Vec<_> = queries
+        .iter()
+        .filter(|q| q["statement"].as_str().unwrap().starts_with("INSERT"))
+        .collect();
+    assert_eq!(inserts.len(), 1, "{queries:?}");
+    assert_eq!(inserts[0]["statements"], "2", "{queries:?}");
     let refused = answer::refused(&mut conn, "SHOW SHARDGATE NONSENSE").await;
     assert_eq!(refused.errno, 1235);
 
