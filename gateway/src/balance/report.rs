@@ -169,7 +169,10 @@ impl Reporter<'_> {
                 Role::Primary => breakers.get(&("shard", tablet.shard.to_string())),
                 Role::Replica => breakers.get(&("replica", tablet.alias.to_string())),
             };
+            let serving = self.health.serving(&tablet.alias);
             let (lag, unknown) = match self.health.lag(&tablet, self.now) {
+                // What it said last is no longer so.
+                Lag::Known(_) if !serving => (None, None),
                 Lag::Known(lag) => (Some(lag.as_millis().to_string()), None),
                 Lag::Unknown(reason) => (None, Some(reason.label().to_owned())),
             };
@@ -179,8 +182,8 @@ impl Reporter<'_> {
                 Some(tablet.shard.shard.to_string()),
                 Some(tablet.role.to_string()),
                 Some(tablet.address.to_string()),
-                Some(state(self.health.serving(&tablet.alias)).to_owned()),
-                self.read_only(&tablet),
+                Some(state(serving).to_owned()),
+                self.read_only(&tablet).filter(|_| serving),
                 lag,
                 unknown,
                 breaker.map(|s| s.state.label().to_owned()),

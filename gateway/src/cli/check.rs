@@ -76,7 +76,7 @@ async fn connect(config: &Config) -> ExitCode {
             Ok(mut conn) => {
                 say(line(
                     &info,
-                    &format!("answers, version {}", conn.server_version()),
+                    &format!("answers, version {}", plain(conn.server_version())),
                 ));
                 let asked = tokio::time::timeout_at(deadline, conn.bypasses_read_only()).await;
                 if let Ok(Some(privilege)) = asked {
@@ -100,7 +100,10 @@ async fn connect(config: &Config) -> ExitCode {
     if failed == 0 {
         say("every tablet answers");
     } else {
-        complain(format_args!("{failed} tablets do not answer"));
+        complain(match failed {
+            1 => "1 tablet does not answer".to_owned(),
+            _ => format!("{failed} tablets do not answer"),
+        });
     }
     for (keyspace, finding) in server::findings(config).await {
         wrong |= finding.is_error();
@@ -118,6 +121,11 @@ async fn connect(config: &Config) -> ExitCode {
 fn is_replicated(config: &Config, info: &TabletInfo) -> bool {
     let tablets = server::tablets(config);
     tablets.iter().filter(|t| t.shard == info.shard).count() > 1
+}
+
+/// A version without what MariaDB puts before its own in the greeting, for the sake of old replicas.
+fn plain(version: &str) -> &str {
+    version.strip_prefix("5.5.5-").unwrap_or(version)
 }
 
 fn line(info: &Arc<TabletInfo>, what: &str) -> String {

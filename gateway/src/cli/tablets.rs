@@ -1,5 +1,6 @@
 //! `shardgate tablets`: what a running gateway knows of its tablets, as `SHOW SHARDGATE TABLETS` prints it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ enum AskError {
     },
     #[error("{addr} does not answer within {} s", PATIENCE.as_secs())]
     Timeout { addr: SocketAddr },
+    #[error("there is no keyspace `{keyspace}`; known are {known}")]
+    NoKeyspace { keyspace: String, known: String },
     #[error("{addr} answers {answer}, which is not a gateway's table")]
     Strange { addr: SocketAddr, answer: String },
 }
@@ -80,9 +83,30 @@ pub(super) fn run(args: &TabletsArgs) -> ExitCode {
 }
 
 async fn ask(args: &TabletsArgs) -> Result<Table, AskError> {
-    let addr = args.admin;
-    let path = path(args);
-    let answer = match tokio::time::timeout(PATIENCE, get(addr, &path)).await {
+    let table = fetch(args.admin, &path(args)).await?;
+    let Some(keyspace) = args.keyspace.as_ref().filter(|_| table.rows.is_empty()) else {
+        return Ok(table);
+    };
+    // Nothing of that role, or no such keyspace.
+    let known = keyspaces(&fetch(args.admin, "/api/tablets").await?);
+    if known.contains(keyspace) {
+        return Ok(table);
+    }
+    Err(AskError::NoKeyspace {
+        keyspace: keyspace.clone(),
+        known: known.into_iter().collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The keyspaces of which a table tells.
+fn keyspaces(table: &Table) -> BTreeSet<String> {
+    let column = table.columns.iter().position(|c| c == "keyspace");
+    let of = |row: &Vec<Option<String>>| row.get(column?)?.clone();
+    table.rows.iter().filter_map(of).collect()
+}
+
+async fn fetch(addr: SocketAddr, path: &str) -> Result<Table, AskError> {
+    let answer = match tokio::time::timeout(PATIENCE, get(addr, path)).await {
         Ok(answer) => answer.map_err(|source| AskError::Io { addr, source })?,
         Err(_) => return Err(AskError::Timeout { addr }),
     };

@@ -236,6 +236,7 @@ impl Draft {
     ) -> Result<Config, ConfigError> {
         let p = &mut problems;
         let (mut client_tls, mut tablet_tls) = (self.client_tls, self.tablet_tls);
+        self.listen.validate(p);
         let admin_token = self.listen.token(base, p);
         self.server.validate(p);
         let users = if unread.contains("users") {

@@ -279,10 +279,7 @@ impl InsertRows {
             table: self.table.name.clone(),
             row: n + 1,
             column: column.to_owned(),
-            reason: VindexError::Inexact {
-                column: column.to_owned(),
-                why,
-            },
+            reason: VindexError::Inexact { why },
         }
     }
 

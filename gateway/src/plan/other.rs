@@ -34,17 +34,21 @@ impl Planner<'_, '_> {
                 "a qualified name inside a stored definition",
             ));
         }
-        if given.is_none()
-            && (temporary
-                || self
-                    .statement
-                    .all()
-                    .any(|at| self.statement.is_keyword(at, K::Select)))
-        {
-            return Err(Self::not_understood(
-                &keyspace,
-                "a temporary table, a view or CREATE ... SELECT",
-            ));
+        if given.is_none() {
+            let selects = || {
+                let mut all = self.statement.all();
+                all.any(|at| self.statement.is_keyword(at, K::Select))
+            };
+            let what = match object {
+                _ if temporary => Some("a temporary table"),
+                DdlObject::View => Some("a view"),
+                DdlObject::Table if selects() => Some("CREATE TABLE ... SELECT"),
+                _ if selects() => Some("a stored definition with a SELECT"),
+                _ => None,
+            };
+            if let Some(what) = what {
+                return Err(Self::one_shard_only(&keyspace, what));
+            }
         }
         let mut edits = Edits::default();
         Rewrite {
@@ -102,6 +106,23 @@ impl Planner<'_, '_> {
             Self::not_understood(keyspace, "a qualified name in a statement that is not understood")
         })?;
         Ok(self.plan_of(keyspace, class, Route::Shard(shard), Edits::default(), false))
+    }
+
+    /// A statement that is understood and means one server: passes as it is where one shard is given.
+    pub(super) fn on_one_shard(&self, class: StatementClass, what: Why) -> Result<Plan, PlanError> {
+        let keyspace = self.session.ok_or(PlanError::NoKeyspace)?;
+        match self.given(keyspace)? {
+            Some(_) => self.untouched(class, what),
+            None => Err(Self::one_shard_only(keyspace, what)),
+        }
+    }
+
+    fn one_shard_only(keyspace: &Keyspace, what: Why) -> PlanError {
+        PlanError::Unsupported {
+            what: what.into(),
+            keyspace: keyspace.name.clone(),
+            hint: format!("choose one shard first: USE {}:<shard>", keyspace.name).into(),
+        }
     }
 
     /// A statement that every shard answers alike, such as `SHOW COLUMNS FROM keyspace.table`: any one is asked.

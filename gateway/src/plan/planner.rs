@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shardgate_sql::{Keyword as K, Lexed, SessionFunction, StatementKind, classify};
+use shardgate_sql::{AdminKind, Keyword as K, Lexed, SessionFunction, StatementKind, classify};
 
 use super::catalog::{Catalog, Keyspace};
 use super::error::PlanError;
@@ -92,6 +92,29 @@ fn with_planner(
     })
 }
 
+/// What a kind of statement is called that is understood, and means one server.
+fn of_one_server(kind: StatementKind) -> Option<&'static str> {
+    use StatementKind as S;
+    Some(match kind {
+        S::Prepare => "PREPARE in SQL",
+        S::Execute => "EXECUTE in SQL",
+        S::Deallocate => "DEALLOCATE PREPARE in SQL",
+        S::LockTables => "LOCK TABLES",
+        S::UnlockTables => "UNLOCK TABLES",
+        S::Call => "CALL",
+        S::Compound => "a compound statement",
+        S::Load => "LOAD DATA",
+        S::Handler => "HANDLER",
+        S::Admin(AdminKind::Analyze) => "ANALYZE TABLE",
+        S::Admin(AdminKind::Optimize) => "OPTIMIZE TABLE",
+        S::Admin(AdminKind::Check) => "CHECK TABLE",
+        S::Admin(AdminKind::Checksum) => "CHECKSUM TABLE",
+        S::Admin(AdminKind::Repair) => "REPAIR TABLE",
+        S::Admin(AdminKind::CacheIndex) => "an index cache",
+        _ => return None,
+    })
+}
+
 pub(super) struct Planner<'p, 'a> {
     pub(super) input: &'p PlanInput<'a>,
     pub(super) statement: &'p Statement<'a>,
@@ -112,7 +135,10 @@ impl Planner<'_, '_> {
                 object, temporary, ..
             } => self.ddl(object, temporary),
             StatementKind::Show | StatementKind::Describe { .. } => self.any_shard(),
-            _ => self.untouched(StatementClass::Write, "this kind of statement cannot be routed"),
+            kind => match of_one_server(kind) {
+                Some(what) => self.on_one_shard(StatementClass::Write, what),
+                None => self.untouched(StatementClass::Write, "this kind of statement cannot be routed"),
+            },
         }
     }
 

@@ -216,16 +216,23 @@ pub(crate) async fn findings(config: &Config) -> Vec<(KeyspaceName, Finding)> {
     });
     let asked = primaries.map(|(name, keyspace, tablet)| async move {
         let found = load(tablet, config).await;
-        let findings = found.map_or_else(
-            |_| Vec::new(),
-            |found| KeyspaceSchema::of(keyspace, &found.schema).findings(),
-        );
-        findings.into_iter().map(|finding| (name.clone(), finding))
+        let findings = found.map(|found| KeyspaceSchema::of(keyspace, &found.schema).findings());
+        (name, findings.ok())
     });
+    let told = futures::future::join_all(asked).await;
+    // What no tablet has can only be said when all of the keyspace were asked, and none of them has it.
+    let nowhere = |name: &KeyspaceName, finding: &Finding| {
+        let mut of = told.iter().filter(|(keyspace, _)| *keyspace == name);
+        of.all(|(_, findings)| findings.as_ref().is_some_and(|f| f.contains(finding)))
+    };
     let mut all: Vec<(KeyspaceName, Finding)> = Vec::new();
-    for found in futures::future::join_all(asked).await.into_iter().flatten() {
-        if !all.contains(&found) {
-            all.push(found);
+    for (name, findings) in &told {
+        for finding in findings.iter().flatten() {
+            let found = ((*name).clone(), finding.clone());
+            let unsure = matches!(finding, Finding::MissingTable(_)) && !nowhere(name, finding);
+            if !unsure && !all.contains(&found) {
+                all.push(found);
+            }
         }
     }
     all

@@ -47,7 +47,7 @@ pub(super) fn check_kind(
         ),
         S::LockTables if !autocommit => (
             "LOCK TABLES with autocommit off",
-            "SET autocommit = 1 first, or lock rows with SELECT ... FOR UPDATE",
+            "SET autocommit = 1 first and, in a sharded keyspace, choose one shard; or lock rows with SELECT ... FOR UPDATE",
         ),
         S::SetStatement => (
             "SET STATEMENT ... FOR",

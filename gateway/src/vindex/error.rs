@@ -47,10 +47,8 @@ pub enum VindexError {
     #[error("a value belongs to no shard by vindex type `{0}`; nothing was executed")]
     NoShard(&'static str),
     /// What the server would store is not known exactly.
-    #[error("the value of sharding column `{column}` cannot be told exactly ({why}); nothing was executed")]
+    #[error("the value that a server would store cannot be told exactly ({why}); nothing was executed")]
     Inexact {
-        /// The column's type.
-        column: String,
         /// Why.
         why: &'static str,
     },

@@ -269,12 +269,8 @@ impl Vindex {
     pub fn place(&self, column: &ColumnType, value: &Value) -> Result<Destination, VindexError> {
         match store(value, column) {
             Coerced::Exact(v) => self.map(&v),
-            Coerced::Unknown(why) => Err(VindexError::Inexact {
-                column: column.to_string(),
-                why,
-            }),
+            Coerced::Unknown(why) => Err(VindexError::Inexact { why }),
             Coerced::NoMatch => Err(VindexError::Inexact {
-                column: column.to_string(),
                 why: "out of the column's range",
             }),
         }

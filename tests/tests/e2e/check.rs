@@ -161,6 +161,34 @@ async fn check_connect_tells_of_each_tablet_whether_it_answers() {
 }
 
 #[tokio::test]
+async fn a_dead_tablet_is_told_as_that_and_not_as_missing_tables() {
+    let fixture = Fixture::new(Layout::KeyRanges(2), 1, &[shardgate_tests::fixture::TABLE_T]).await;
+    let bad = fixture
+        .config()
+        .replace(&fixture.proxies[1].addr().to_string(), "127.0.0.1:1")
+        // Nobody has this one, as far as the one shard that answers can tell.
+        .replacen(
+            r#""tables":{"#,
+            r#""tables":{"later":{"column_vindexes":[{"column":"id","name":"hash"}]},"#,
+            1,
+        );
+    let ended = run_with_config("check", &["--connect"], &bad).await;
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(told.contains("1 tablet does not answer"), "{told}");
+    assert!(!told.contains("on no tablet"), "{told}");
+    assert!(!told.contains("version 5.5.5-"), "{told}");
+}
+
+#[tokio::test]
+async fn listeners_that_cannot_be_opened_are_refused() {
+    let admin = RANGES.replace("admin = \"127.0.0.1:0\"", "admin = \"127.0.0.1:3\"");
+    let same = admin.replace("mysql = \"127.0.0.1:0\"", "mysql = \"0.0.0.0:3\"");
+    both_refuse(&same, &["listen.admin", "listen.mysql"]).await;
+    let named = RANGES.replace("mysql = \"127.0.0.1:0\"", "mysql = \"localhost:15306\"");
+    both_refuse(&named, &["localhost:15306", "IP address"]).await;
+}
+
+#[tokio::test]
 async fn the_example_configuration_is_valid() {
     let file = shardgate_tests::tools::source_root().join("gateway/shardgate.example.toml");
     let ended = run(&["check", "--config", &file.display().to_string()]).await;

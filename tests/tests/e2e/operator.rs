@@ -98,6 +98,12 @@ async fn the_gateways_state_can_be_shown_in_sql_and_on_the_command_line() {
     assert!(lines[1].starts_with("shop-s0-a") && lines[1].contains("SERVING"));
     let none = run(&["tablets", "--admin", &admin, "--role", "replica"]).await;
     assert_eq!((none.code, none.stdout.lines().count()), (0, 1), "{none:?}");
+    let unknown = run(&["tablets", "--admin", &admin, "--keyspace", "nope"]).await;
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("nope") && unknown.stderr.contains(KEYSPACE),
+        "{unknown:?}"
+    );
     let nobody = run(&["tablets", "--admin", "127.0.0.1:1"]).await;
     assert_eq!(nobody.code, 1);
     assert!(

@@ -66,8 +66,10 @@ fn tables_are_found_in_the_keyspace_they_name() {
             ("SELECT 1", "any"),
             ("SELECT 1 FROM DUAL", "any"),
             ("SELECT COUNT(*), MAX(1)", "any"),
-            ("CALL p()", "SG2002 1235"),
-            ("LOCK TABLES t READ", "SG2002 1235"),
+            ("CALL p()", "SG2001 1235"),
+            ("LOCK TABLES t READ", "SG2001 1235"),
+            ("ANALYZE TABLE t", "SG2001 1235"),
+            ("PREPARE s FROM 'SELECT 1'", "SG2001 1235"),
         ],
     );
 }

@@ -156,8 +156,9 @@ fn ddl_goes_to_every_shard_under_its_own_name() {
         &session("shop"),
         &[
             ("TRUNCATE TABLE t", ALL),
-            ("CREATE TEMPORARY TABLE x (id INT)", "SG2002 1235"),
-            ("CREATE TABLE x SELECT * FROM t", "SG2002 1235"),
+            ("CREATE TEMPORARY TABLE x (id INT)", "SG2001 1235"),
+            ("CREATE TABLE x SELECT * FROM t", "SG2001 1235"),
+            ("CREATE VIEW x AS SELECT * FROM t", "SG2001 1235"),
             ("DROP DATABASE shop", "SG2002 1235"),
             ("DROP TABLE lookup.x", "-"),
             ("RENAME TABLE lookup.x TO shop.x", "SG2006 1235"),
