@@ -4,7 +4,7 @@ use super::{Breaker, Stripe};
 use crate::permit::Held;
 use crate::signal::tail::Verdict;
 use crate::state::Machine;
-use crate::sync::{Ordering, seat};
+use crate::sync::{Ordering, Writer, seat};
 use crate::{Outcome, Reason, Time, Trigger};
 
 impl Breaker {
@@ -34,7 +34,10 @@ impl Breaker {
 
     pub(crate) fn responded(&self, held: &Held, now: Time) {
         if held.lease == 0 && self.machine.generation() == held.generation() {
-            self.note_latency(held, now);
+            let (mine, writer) = seat(self.stripes.len());
+            if let Some(mine) = self.stripes.get(mine) {
+                self.note_latency(held, (mine, writer), now);
+            }
         }
     }
 
@@ -86,26 +89,24 @@ impl Breaker {
         self.saturations.end(held.generation());
         self.saturated.ends();
         let (mine, writer) = seat(self.stripes.len());
-        if let Some(mine) = self.stripes.get(mine) {
-            mine.successes.add_as(writer, held.generation(), now);
-        }
+        let Some(mine) = self.stripes.get(mine) else {
+            return;
+        };
+        mine.successes.add_as(writer, held.generation(), now);
         if held.latency == Held::NO_LATENCY {
-            self.note_latency(held, now);
+            self.note_latency(held, (mine, writer), now);
         }
     }
 
     #[inline]
-    fn note_latency(&self, held: &Held, now: Time) {
+    fn note_latency(&self, held: &Held, (mine, writer): (&Stripe, Writer), now: Time) {
         let fingerprint = held.work.fingerprint();
         if self.cut.has(fingerprint, now) {
             return;
         }
         let latency = held.latency_at(now);
         let window = self.baseline.window();
-        let (mine, writer) = seat(self.stripes.len());
-        if let Some(mine) = self.stripes.get(mine) {
-            mine.samples.add(writer, window, latency);
-        }
+        mine.samples.add(writer, window, latency);
         if latency >= self.baseline.limit() {
             self.slow_tail.add(fingerprint, window, now);
         }

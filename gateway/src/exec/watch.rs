@@ -120,9 +120,11 @@ impl Limits<'_> {
         client: &mut ClientConn,
         what: impl Future<Output = T>,
     ) -> Result<T, Interrupt> {
+        // Such a future is some hundred bytes to a few thousand: it is moved once less this way.
+        let mut what = std::pin::pin!(what);
         tokio::select! {
             biased;
-            done = what => Ok(done),
+            done = &mut what => Ok(done),
             kill = self.kill.thrown() => Err(Interrupt::Killed(kill)),
             _ = client.watch_closed() => Err(Interrupt::ClientGone),
             passed = self.expired() => Err(Interrupt::Deadline(passed)),

@@ -16,7 +16,7 @@ use super::tables::is_system;
 pub fn within_reach(lexed: &Lexed<'_>, class: &Classified, catalog: &Catalog) -> Result<(), PlanError> {
     use StatementKind as S;
     files(lexed, class.kind)?;
-    for at in (1..lexed.len()).filter(|at| lexed.is(*at, TokenKind::Dot)) {
+    for at in dots(lexed).filter(|at| *at > 0) {
         if is_qualifier(lexed, at - 1) {
             qualified(lexed, at - 1, class, catalog)?;
         }
@@ -74,26 +74,35 @@ fn files(lexed: &Lexed<'_>, kind: StatementKind) -> Result<(), PlanError> {
         return Err(PlanError::Files("LOAD DATA"));
     }
     let is_ddl = matches!(kind, StatementKind::Ddl { .. });
-    for at in 0..lexed.len() {
-        let next = lexed.keyword(at + 1);
-        match lexed.keyword(at) {
-            Some(K::Into) if matches!(next, Some(K::Outfile | K::Dumpfile)) => {
+    // Each statement comes here: what most tokens are is told at one look.
+    for (at, token) in lexed.tokens().iter().enumerate() {
+        match token.keyword {
+            Some(K::Into) if matches!(lexed.keyword(at + 1), Some(K::Outfile | K::Dumpfile)) => {
                 return Err(PlanError::Files("SELECT ... INTO OUTFILE or DUMPFILE"));
             }
             Some(K::Soname) if is_ddl => return Err(PlanError::Files("a function of a shared library")),
             _ => {}
         }
-        if lexed.is(at + 1, TokenKind::LParen) && lexed.is_word(at, "load_file") {
+        let Some(before) = at.checked_sub(1) else { continue };
+        if token.kind == TokenKind::LParen && lexed.is_word(before, "load_file") {
             return Err(PlanError::Files("LOAD_FILE()"));
         }
         if is_ddl
-            && lexed.is_word(at + 1, "directory")
-            && (lexed.is_word(at, "data") || lexed.is_word(at, "index"))
+            && lexed.is_word(at, "directory")
+            && (lexed.is_word(before, "data") || lexed.is_word(before, "index"))
         {
             return Err(PlanError::Files("DATA DIRECTORY or INDEX DIRECTORY"));
         }
     }
     Ok(())
+}
+
+/// Where the dots are.
+fn dots<'a>(lexed: &'a Lexed<'_>) -> impl Iterator<Item = usize> + 'a {
+    let tokens = lexed.tokens().iter().enumerate();
+    tokens
+        .filter(|(_, token)| token.kind == TokenKind::Dot)
+        .map(|(at, _)| at)
 }
 
 /// `name.` that begins a qualified name, wherever it stands.

@@ -22,9 +22,11 @@ impl ShardSet {
     /// Every shard of `shards`.
     #[must_use]
     pub fn all(shards: usize) -> Self {
-        let mut set = Self::empty(shards);
-        (0..shards).for_each(|i| set.insert(i));
-        set
+        let mut words: SmallVec<[u64; 4]> = smallvec![u64::MAX; shards.div_ceil(64)];
+        if let (Some(last), rest @ 1..) = (words.last_mut(), shards % 64) {
+            *last = (1 << rest) - 1;
+        }
+        Self { words, shards }
     }
 
     /// One shard of `shards`.
@@ -76,5 +78,22 @@ impl ShardSet {
     /// The places of those in it, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.shards).filter(|i| self.contains(*i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_holds_every_shard_and_none_beyond() {
+        for shards in [0, 1, 63, 64, 65, 127, 128, 256] {
+            let all = ShardSet::all(shards);
+            assert!(all.iter().eq(0..shards), "{shards}");
+            assert_eq!(all.len(), shards);
+            let mut each = ShardSet::empty(shards);
+            (0..shards).for_each(|i| each.unite(&ShardSet::one(shards, i)));
+            assert_eq!(all, each);
+        }
     }
 }

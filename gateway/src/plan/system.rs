@@ -39,7 +39,10 @@ pub struct SystemTables {
 /// statement.
 #[must_use]
 pub fn may_name_system(lexed: &Lexed<'_>) -> bool {
-    (0..lexed.len()).any(|at| qualifies(lexed, at))
+    let tokens = lexed.tokens().iter().enumerate().skip(1);
+    tokens
+        .filter(|(_, token)| token.kind == TokenKind::Dot)
+        .any(|(dot, _)| qualifies(lexed, dot - 1))
 }
 
 fn qualifies(lexed: &Lexed<'_>, at: usize) -> bool {

@@ -92,6 +92,10 @@ fn call_label(info: &TabletInfo) -> String {
     )
 }
 
+/// Idle connections, the one used last at the end.
+#[allow(clippy::vec_box)] // a connection is more than a thousand bytes, and is moved at every step of lending it
+type Idle = Vec<Box<Connection>>;
+
 /// The connections to one tablet for one backend user and one set of capabilities.
 #[derive(Debug)]
 pub struct Pool {
@@ -101,7 +105,7 @@ pub struct Pool {
     options: PoolOptions,
     slots: Slots,
     reservations: Arc<Semaphore>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Idle>,
     closed: AtomicBool,
     reaper: ReaperHandle,
     counters: PoolCounters,
@@ -182,7 +186,7 @@ impl Pool {
         Ok(self.lend(conn, slot, pass, Unused::Fresh))
     }
 
-    fn lend(self: &Arc<Self>, conn: Connection, slot: Slot, pass: Pass, unused: Unused) -> PooledConn {
+    fn lend(self: &Arc<Self>, conn: Box<Connection>, slot: Slot, pass: Pass, unused: Unused) -> PooledConn {
         PooledConn {
             conn: Some(conn),
             slot: Some(slot),
@@ -246,7 +250,7 @@ impl Pool {
     }
 
     /// The idle connection used last whose settings fit, else the one used last.
-    fn take_idle(&self, settings: &Settings) -> Option<Connection> {
+    fn take_idle(&self, settings: &Settings) -> Option<Box<Connection>> {
         let mut idle = self.lock_idle();
         let fits = idle
             .iter()
@@ -294,7 +298,7 @@ impl Pool {
 
     /// Opens a connection. That it fails is held against the tablet; that it succeeds says little, the statement that
     /// follows will tell.
-    async fn open(&self, pass: &mut Pass, deadline: Option<Instant>) -> Result<Connection, TabletError> {
+    async fn open(&self, pass: &mut Pass, deadline: Option<Instant>) -> Result<Box<Connection>, TabletError> {
         let started = clock::now();
         let attempt = self
             .gate
@@ -304,7 +308,9 @@ impl Pool {
             Ok(conn) => {
                 self.gate.connected(pass, attempt);
                 self.counters.opened.inc();
-                Ok(conn.keeping_statements(self.options.prepared_statements))
+                Ok(Box::new(
+                    conn.keeping_statements(self.options.prepared_statements),
+                ))
             }
             Err(e) => {
                 let now = clock::now();
@@ -342,10 +348,10 @@ impl Pool {
         over(self.options.max_idle, conn.idle_since()) || over(self.options.max_lifetime, conn.opened())
     }
 
-    fn give_back(&self, mut conn: Connection, slot: Option<Slot>) {
+    fn give_back(&self, mut conn: Box<Connection>, slot: Option<Slot>) {
         if conn.owes_answer() {
             self.reaper
-                .abandon(Abandoned::new(conn, Arc::clone(&self.backend), slot));
+                .abandon(Abandoned::new(*conn, Arc::clone(&self.backend), slot));
             return;
         }
         let now = clock::now();
@@ -361,7 +367,7 @@ impl Pool {
     }
 
     /// A poisoned lock means a panic while moving connections in or out of the list, which stays a valid list.
-    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -388,7 +394,7 @@ enum Revived {
 #[derive(Debug)]
 pub struct PooledConn {
     /// Only `None` while being dropped.
-    conn: Option<Connection>,
+    conn: Option<Box<Connection>>,
     slot: Option<Slot>,
     /// The leave it was lent by, until the first attempt on it.
     pass: Option<Pass>,

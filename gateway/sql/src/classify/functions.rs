@@ -129,7 +129,8 @@ pub(super) fn find(lexed: &Lexed<'_>) -> SmallVec<[FunctionCall; 2]> {
             }
             TokenKind::Word if at == 0 || !lexed.is(at - 1, TokenKind::Dot) => {
                 let calls_it = lexed.is(at + 1, TokenKind::LParen);
-                let by_name = || by_name(lexed.text(at)).filter(|_| calls_it);
+                // The list is long, and most words call nothing.
+                let by_name = || calls_it.then(|| by_name(lexed.text(at))).flatten();
                 if let Some(function) = token
                     .keyword
                     .and_then(|keyword| bare(lexed, at, keyword))
