@@ -19,13 +19,19 @@ bench-throughput: ## the gateway beside HAProxy and no proxy at all; needs maria
 	$(CARGO) build --release -p shardgate -p shardgate-bench
 	target/release/shardgate-bench throughput
 
-bench-faults: ## one slow shard, one slow query, a retry storm: with and without protection; pages in target/bench
+bench-faults: ## a slow shard, a slow query, a retry storm, failovers, a crowd without a primary; pages in target/bench
 	$(CARGO) build --release -p shardgate -p shardgate-bench
 	mkdir -p target/bench
 	failed=0; for scenario in slow-shard slow-query metastable; do \
 	  target/release/shardgate-bench $$scenario --html target/bench/$$scenario.html --json target/bench/$$scenario.json \
 	    || failed=1; \
-	done; exit $$failed
+	done; \
+	for how in planned emergency; do \
+	  target/release/shardgate-bench reparent --how $$how --html target/bench/reparent-$$how.html \
+	    --json target/bench/reparent-$$how.json || failed=1; \
+	done; \
+	target/release/shardgate-bench crowd || failed=1; \
+	exit $$failed
 
 test: test-tools test-build ## install what the tests need (as root), build, run every test
 	tests/run

@@ -5,6 +5,7 @@
 //! The servers come from the harness of the end-to-end tests.
 
 mod client;
+mod crowd;
 mod memory;
 mod report;
 mod scenario;
@@ -36,6 +37,8 @@ enum Bench {
     SlowQuery(scenario::SlowQuery),
     /// A trigger that is soon gone, and clients that hang up and try again.
     Metastable(scenario::Metastable),
+    /// Thousands of clients whose shard has no primary: what waits, how long, and what it costs.
+    Crowd(crowd::Options),
     /// Some shards change their primary under reads and writes; every write is looked for afterwards.
     Reparent(scenario::Reparented),
 }
@@ -88,7 +91,7 @@ fn runtime(command: &Bench) -> std::io::Result<tokio::runtime::Runtime> {
     use tokio::runtime::Builder;
     let mut builder = match command {
         // One thread: a load that is spread over the processors takes them from what it measures.
-        Bench::Throughput(_) | Bench::Memory(_) => Builder::new_current_thread(),
+        Bench::Throughput(_) | Bench::Memory(_) | Bench::Crowd(_) => Builder::new_current_thread(),
         // Simulated tablets live in this process and must answer while something here waits for a gateway to start.
         Bench::SlowShard(_) | Bench::SlowQuery(_) | Bench::Metastable(_) | Bench::Reparent(_) => {
             let mut builder = Builder::new_multi_thread();
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         .and_then(|runtime| match cli.command {
             Bench::Throughput(options) => runtime.block_on(throughput::run(&options)),
             Bench::Memory(options) => runtime.block_on(memory::run(&options)),
+            Bench::Crowd(options) => runtime.block_on(crowd::run(&options)),
             Bench::SlowShard(it) => runtime.block_on(scenario::run(&it, &it.options)),
             Bench::SlowQuery(it) => runtime.block_on(scenario::run(&it, &it.options)),
             Bench::Metastable(it) => runtime.block_on(scenario::run(&it, &it.options)),

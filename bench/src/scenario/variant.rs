@@ -55,7 +55,11 @@ impl Variant {
         } else {
             "breakers = false\nmax_pool_share = 0\nretry_attempts = 0\n"
         };
-        format!("[timeouts]\n{timeouts}\n[pool]\nsize = 20\nwaiters = {waiters}\n\n[guard]\n{guard}")
+        // What no primary answers is to be the breakers' business alone.
+        let buffer = "enable_buffer = false\n";
+        format!(
+            "[timeouts]\n{timeouts}\n[pool]\nsize = 20\nwaiters = {waiters}\n\n[guard]\n{guard}\n[buffer]\n{buffer}"
+        )
     }
 }
 

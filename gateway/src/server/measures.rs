@@ -12,7 +12,7 @@ use crate::base::codes::CODES;
 use crate::base::metrics::{Family, Metrics, Values};
 use crate::base::{Role, ShardId};
 use crate::exec;
-use crate::guard;
+use crate::guard::{self, BufferSnapshot};
 use crate::session;
 use crate::tablet::TabletInfo;
 use crate::topology::{Health, Topology};
@@ -93,7 +93,7 @@ pub(super) struct Sources<'a> {
 pub(super) fn families(from: Sources<'_>, now: Instant) -> Vec<Family> {
     let mut all = from.metrics.families();
     all.extend(of_pools(from.fleet));
-    all.push(of_buffers(from.fleet, now));
+    all.extend(of_buffers(from.fleet, now));
     all.extend(of_health(from.health, from.topology, now));
     all.extend(of_breakers(from, now));
     all
@@ -121,16 +121,27 @@ fn of_pools(fleet: &Fleet) -> Vec<Family> {
     ]
 }
 
-#[allow(clippy::cast_precision_loss)] // requests are few
-fn of_buffers(fleet: &Fleet, now: Instant) -> Family {
-    let waiting = fleet.guards().buffer_snapshots(now).into_iter();
-    let label = |shard: &ShardId| format!("{}.{}", shard.keyspace, shard.shard);
-    Family::new(
-        "BufferRequestsInFlight",
-        "Requests that wait for a primary now.",
-        &["Keyspace", "ShardName"],
-        Values::Gauges(waiting.map(|b| (label(&b.shard), b.requests as f64)).collect()),
-    )
+#[allow(clippy::cast_precision_loss)] // bounded by the configuration, far below 2^52
+fn of_buffers(fleet: &Fleet, now: Instant) -> Vec<Family> {
+    let waiting = fleet.guards().buffer_snapshots(now);
+    let of = |pick: fn(&BufferSnapshot) -> usize| {
+        let label = |b: &BufferSnapshot| format!("{}.{}", b.shard.keyspace, b.shard.shard);
+        Values::Gauges(waiting.iter().map(|b| (label(b), pick(b) as f64)).collect())
+    };
+    vec![
+        Family::new(
+            "BufferRequestsInFlight",
+            "Requests that wait for a primary now.",
+            &["Keyspace", "ShardName"],
+            of(|b| b.requests),
+        ),
+        Family::new(
+            "BufferBytesInFlight",
+            "Bytes of their statements.",
+            &["Keyspace", "ShardName"],
+            of(|b| b.bytes),
+        ),
+    ]
 }
 
 fn of_health(health: &Health, topology: &Topology, now: Instant) -> Vec<Family> {

@@ -11,17 +11,19 @@
 //! another's requests. Slow is not gone: a tablet that does not answer in time is its breaker's business.
 
 mod admission;
+mod common;
 mod phase;
 mod room;
 mod settings;
 mod shard;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod ticket;
 
 pub use admission::{Admission, BufferRefused, Evicted, Request};
+pub(super) use common::Common;
 pub use phase::{Cause, News};
 pub use settings::BufferSettings;
-pub(super) use shard::Common;
 pub use shard::{BufferSnapshot, ShardBuffer};
 pub use ticket::{Drained, Ticket};

@@ -1,74 +1,27 @@
 //! One shard's buffer.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
 use shardgate_breaker::{Breaker, Reason, State as BreakerState, Time};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::admission::{Admission, BufferRefused, Evicted, Request};
+use super::common::Common;
 use super::phase::{Cause, Failover, News, Phase};
-use super::room::{Load, Room};
-use super::settings::BufferSettings;
+use super::tally::Tally;
 use super::ticket::{Call, Ticket};
 use crate::base::clock::Instant;
-use crate::base::metrics::Metrics;
 use crate::base::{ShardId, TabletAlias};
-
-/// What all buffers of a gateway share.
-#[derive(Debug)]
-pub(in crate::guard) struct Common {
-    pub(in crate::guard) settings: ArcSwap<BufferSettings>,
-    room: Room,
-    pub(in crate::guard) metrics: Arc<Metrics>,
-    /// Where the breakers' time begins.
-    pub(in crate::guard) origin: Instant,
-    /// Tells that a shard began to buffer: its tablets are to be looked at now.
-    pub(in crate::guard) began: Notify,
-    /// Shards whose requests have to ask; nearly always none.
-    pub(in crate::guard) asking: AtomicUsize,
-    /// Counts the changes of all shards' primaries.
-    pub(in crate::guard) moves: AtomicU64,
-}
-
-impl Common {
-    pub(in crate::guard) fn new(metrics: Arc<Metrics>, origin: Instant) -> Self {
-        let common = Self {
-            settings: ArcSwap::from_pointee(BufferSettings::default()),
-            room: Room::default(),
-            metrics,
-            origin,
-            began: Notify::new(),
-            asking: AtomicUsize::new(0),
-            moves: AtomicU64::new(0),
-        };
-        common.configure(BufferSettings::default(), 1);
-        common
-    }
-
-    /// Puts other bounds in force, for so many shards.
-    pub(in crate::guard) fn configure(&self, settings: BufferSettings, shards: usize) {
-        let whole = Load {
-            requests: settings.size,
-            bytes: settings.bytes,
-        };
-        self.room.resize(whole, shards);
-        self.metrics
-            .buffer
-            .size
-            .set(i64::try_from(settings.size).unwrap_or(i64::MAX));
-        self.settings.store(Arc::new(settings));
-    }
-}
 
 /// The buffer of one shard. It outlives reloads: who waits does not care about thresholds.
 #[derive(Debug)]
 pub struct ShardBuffer {
     id: ShardId,
-    label: String,
+    tally: Tally,
     /// Whether a request has to ask at all: not while the primary takes writes and nobody waits.
     attention: AtomicBool,
     state: Mutex<State>,
@@ -149,7 +102,7 @@ pub struct BufferSnapshot {
 impl ShardBuffer {
     pub(in crate::guard) fn new(id: ShardId, common: Arc<Common>) -> Self {
         Self {
-            label: format!("{}.{}", id.keyspace, id.shard),
+            tally: Tally::new(&id, Arc::clone(&common.metrics)),
             id,
             attention: AtomicBool::new(false),
             state: Mutex::new(State {
@@ -201,7 +154,7 @@ impl ShardBuffer {
         match &mut state.phase {
             Phase::Buffering(failover) if failover.dry_run => {
                 failover.most += 1;
-                self.count(|b| &b.requests_buffered_dry_run);
+                self.tally.would_buffer();
                 Ok(Admission::Pass)
             }
             Phase::Buffering(_) => self.wait(&mut state, request, now).map(Admission::Wait),
@@ -461,7 +414,7 @@ impl ShardBuffer {
                 true
             }
             Err(skip) => {
-                self.skipped(skip.label());
+                self.tally.skipped(skip.label());
                 false
             }
         }
@@ -480,7 +433,7 @@ impl ShardBuffer {
             most: 0,
             overflowed: false,
         });
-        self.count(|b| &b.starts);
+        self.tally.started();
         let why = state.news.as_ref().map_or("", News::why);
         tracing::warn!(
             shard = %self.id, reason = cause.label(), dry_run, why,
@@ -507,7 +460,7 @@ impl ShardBuffer {
             };
             self.overflowed(state, now);
             let Some((_, oldest)) = oldest else {
-                self.skipped("BufferFull");
+                self.tally.skipped("BufferFull");
                 let why = state.news.as_ref().map_or("its primary changes", News::why);
                 return Err(BufferRefused::Full {
                     shard: self.id.to_string(),
@@ -527,7 +480,7 @@ impl ShardBuffer {
                 bytes: request.bytes,
             },
         );
-        self.count(|b| &b.requests_buffered);
+        self.tally.buffered();
         let own = now + settings.window;
         let mut until = own;
         if let Phase::Buffering(failover) = &mut state.phase {
@@ -602,31 +555,10 @@ impl ShardBuffer {
     fn end(&self, state: &mut State, failover: &Failover, reason: &'static str, now: Instant) {
         state.ended = Some(now);
         let lasted = now.saturating_duration_since(failover.since);
-        let millis = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
-        let buffer = &self.common.metrics.buffer;
-        buffer.stops.handle(&format!("{}.{reason}", self.label)).inc();
-        buffer.failover_duration_sum_ms.handle(&self.label).add(millis);
-        let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        buffer
-            .last_failover_duration_ms
-            .handle(&self.label)
-            .set(gauge(millis));
-        let percent = failover.most as u64 * 100 / self.common.room.size().max(1) as u64;
-        if failover.dry_run {
-            buffer.utilization_dry_run_sum.handle(&self.label).add(percent);
-            buffer
-                .last_requests_dry_run_max
-                .handle(&self.label)
-                .set(gauge(failover.most as u64));
-        } else {
-            buffer.utilization_sum.handle(&self.label).add(gauge(percent));
-            buffer
-                .last_requests_in_flight_max
-                .handle(&self.label)
-                .set(gauge(failover.most as u64));
-        }
+        self.tally
+            .ended(failover, reason, (lasted, self.common.room.size()));
         tracing::warn!(
-            shard = %self.id, reason, lasted_ms = millis, waiting = state.waiting.len(), most = failover.most,
+            shard = %self.id, reason, lasted_ms = lasted.as_millis(), waiting = state.waiting.len(), most = failover.most,
             "requests no longer wait for a primary"
         );
     }
@@ -654,10 +586,10 @@ impl ShardBuffer {
             };
             self.common.room.give_back(&self.id, waiter.bytes);
             if waiter.call.send(Call::Go).is_ok() {
-                self.count(|b| &b.requests_drained);
+                self.tally.drained();
                 state.draining += 1;
             } else {
-                self.evicted("ContextDone");
+                self.tally.evicted("ContextDone");
             }
         }
         if state.draining == 0 {
@@ -668,21 +600,7 @@ impl ShardBuffer {
 
     fn leave(&self, waiter: &Waiter, reason: &str) {
         self.common.room.give_back(&self.id, waiter.bytes);
-        self.evicted(reason);
-    }
-
-    fn evicted(&self, reason: &str) {
-        let label = format!("{}.{reason}", self.label);
-        self.common.metrics.buffer.requests_evicted.handle(&label).inc();
-    }
-
-    fn skipped(&self, reason: &str) {
-        let label = format!("{}.{reason}", self.label);
-        self.common.metrics.buffer.requests_skipped.handle(&label).inc();
-    }
-
-    fn count(&self, which: impl Fn(&crate::base::metrics::BufferMetrics) -> &crate::base::metrics::Counters) {
-        which(&self.common.metrics.buffer).handle(&self.label).inc();
+        self.tally.evicted(reason);
     }
 
     fn breaker_is_closed(&self) -> bool {

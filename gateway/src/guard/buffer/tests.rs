@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::shard::Common;
+use super::common::Common;
 use super::*;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
