@@ -166,6 +166,13 @@ impl Fleet {
         }
     }
 
+    /// Whether this tablet is the shard's primary.
+    pub fn is_primary(&self, shard: &ShardId, tablet: &TabletAlias) -> bool {
+        let members = self.members.load();
+        let primary = members.shards.get(shard).and_then(|s| s.primary.as_ref());
+        primary.is_some_and(|p| p.info.alias == *tablet)
+    }
+
     /// Closes idle connections that are too old.
     pub fn sweep(&self, now: Instant) {
         for member in self.members.load().all() {

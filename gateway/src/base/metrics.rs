@@ -317,8 +317,9 @@ pub struct BufferMetrics {
 
 impl BufferMetrics {
     /// Why a buffering ended.
-    pub const STOPS: [&'static str; 4] = [
+    pub const STOPS: [&'static str; 5] = [
         "ReshardingComplete",
+        "SplitBrain",
         "NewPrimarySeen",
         "MaxDurationExceeded",
         "Shutdown",

@@ -1,16 +1,15 @@
 //! Waiting for a primary, and sending again what a vanished one provably did not execute.
 //!
 //! Only work that holds nothing waits: a session with an open transaction or a lock of its own would make others wait for
-//! it. The first statement behind BEGIN holds nothing yet.
-
-use smallvec::SmallVec;
+//! it, and so would a statement that has taken connections of other shards. The first statement behind BEGIN holds
+//! nothing yet.
 
 use super::commit::rollback;
 use super::run::{Run, Told, Vacant};
 use super::transaction::Transaction;
 use super::{ExecError, Payload, Statement};
-use crate::base::{Role, ShardId};
-use crate::guard::{Admission, Drained, Guards, Request, Ticket};
+use crate::base::{Role, ShardId, clock};
+use crate::guard::{Admission, Guards, Request, Ticket};
 use crate::route::Leg;
 use crate::tablet::{Proof, TabletError};
 
@@ -21,14 +20,13 @@ const MOST: u32 = 4;
 /// A statement on its way to primaries that may be replaced under it.
 #[derive(Debug)]
 pub struct Failover {
+    role: Role,
     waits: bool,
     /// Changes of primaries counted when it was sent.
     moves: u64,
     left: u32,
     /// The transaction as it was, if this is the first statement of it.
     fresh: Option<Transaction>,
-    /// Dropped when the statement is over: the next ones that waited go.
-    drained: SmallVec<[Drained; 1]>,
 }
 
 /// What a statement is to the buffers.
@@ -46,77 +44,91 @@ pub(super) fn request(statement: &Statement<'_>, legs: &[Leg]) -> Request {
 impl Failover {
     /// A statement for tablets of this role, that has not been sent.
     pub fn new(run: &Run<'_>, role: Role) -> Self {
-        let guards = run.fleet.guards();
         let waits = run.vacant == Vacant::Waits && role == Role::Primary && run.held.is_empty();
         let fresh = (waits && run.transaction.is_active() && !run.implicit).then(|| run.transaction.clone());
         Self {
+            role,
             waits,
-            moves: guards.moves(),
+            moves: run.fleet.guards().moves(),
             left: MOST,
             fresh,
-            drained: SmallVec::new(),
         }
     }
 
-    /// Waits until each of the shards has a primary that may be asked, as far as anybody knows.
+    /// Waits until each of the shards has a primary that may be asked, as far as anybody knows. Nothing is held meanwhile.
     pub async fn admit(
         &mut self,
         run: &mut Run<'_>,
-        (role, shards): (Role, &[ShardId]),
+        shards: &[ShardId],
         request: impl Fn() -> Request,
     ) -> Result<(), ExecError> {
-        if role == Role::Replica || !run.fleet.guards().any_asks() {
+        for shard in shards {
+            self.admit_one(run, shard, &request).await?;
+        }
+        Ok(())
+    }
+
+    /// [`Self::admit`] of one shard of several.
+    pub(super) async fn admit_one(
+        &mut self,
+        run: &mut Run<'_>,
+        shard: &ShardId,
+        request: impl Fn() -> Request,
+    ) -> Result<(), ExecError> {
+        // Before it waits, and before it is sent again: others may be waiting for its turn to be over.
+        run.drained.clear();
+        self.moves = run.fleet.guards().moves();
+        if self.role == Role::Replica || !run.fleet.guards().any_asks() {
             return Ok(());
         }
-        let request = request();
-        for shard in shards {
-            let buffer = run.fleet.guards().buffer(shard);
-            if !self.waits {
-                match buffer.forbids(request.is_write) {
-                    Some(refused) => return Err(refused.into()),
-                    None => continue,
-                }
-            }
-            if let Admission::Wait(ticket) = buffer.admit(request, crate::base::clock::now())? {
-                let drained = wait(run, shard, ticket).await?;
-                self.drained.push(drained);
-            }
+        let (request, buffer) = (request(), run.fleet.guards().buffer(shard));
+        if !self.waits {
+            return match buffer.forbids(request.is_write) {
+                Some(refused) => Err(refused.into()),
+                None => Ok(()),
+            };
         }
-        self.moves = run.fleet.guards().moves();
+        if let Admission::Wait(ticket) = buffer.admit(request, clock::now())? {
+            wait(run, shard, ticket).await?;
+            // What ended the wait may be that there are several primaries.
+            if let Some(refused) = buffer.forbids(request.is_write) {
+                return Err(refused.into());
+            }
+            self.moves = run.fleet.guards().moves();
+        }
         Ok(())
     }
 
     /// Whether the statement, which ended with this error, is to be sent again: it was not executed, and there is another
     /// primary, or will be. What it left of a transaction that began with it is taken back.
     pub async fn again(&mut self, run: &mut Run<'_>, error: &ExecError) -> bool {
-        if !self.waits || self.left == 0 || run.told == Told::Something {
-            return false;
-        }
-        if !is_sent_again(run.fleet.guards(), error, self.moves) {
-            return false;
-        }
-        if !run.held.is_empty() && self.fresh.is_none() {
+        let ruled_out = !self.waits || self.left == 0 || run.told == Told::Something || run.reserve.is_some();
+        if ruled_out || !self.is_sent_again(run.fleet.guards(), error) {
             return false;
         }
         if let Some(fresh) = &self.fresh {
             rollback(run.held, &run.limits).await;
-            *run.transaction = fresh.clone();
+            if run.held.is_empty() {
+                *run.transaction = fresh.clone();
+            }
         }
         self.left -= 1;
-        self.drained.clear();
-        true
+        run.held.is_empty()
     }
-}
 
-/// Whether what failed so was not executed, and another try would find another primary or wait for one.
-pub(super) fn is_sent_again(guards: &Guards, error: &ExecError, moves: u64) -> bool {
-    match proof(error) {
-        Some((_, Proof::NotSent)) => true,
-        Some((shard, Proof::PrimaryGone)) => {
-            let buffer = guards.buffer(shard);
-            buffer.is_buffering() || buffer.moved_since(moves)
+    /// Whether what failed so was not executed, and another try would find another primary or wait for one.
+    pub(super) fn is_sent_again(&self, guards: &Guards, error: &ExecError) -> bool {
+        if self.role == Role::Replica {
+            return false;
         }
-        Some((_, Proof::Refused | Proof::Answered | Proof::Unknown)) | None => false,
+        match proof(error) {
+            Some((_, Proof::NotSent)) => true,
+            Some((shard, Proof::PrimaryGone)) => {
+                let buffer = guards.buffer(shard);
+                buffer.is_buffering() || buffer.moved_since(self.moves)
+            }
+            Some((_, Proof::Refused | Proof::Answered | Proof::Unknown)) | None => false,
+        }
     }
 }
 
@@ -130,13 +142,17 @@ fn proof(error: &ExecError) -> Option<(&ShardId, Proof)> {
             Some((shard, error.proof(Role::Primary)))
         }
         ExecError::Several { first, .. } => proof(first),
+        ExecError::NotMonotone { source, .. } | ExecError::AllLegsFailed { source } => proof(source),
         _ => None,
     }
 }
 
-async fn wait(run: &mut Run<'_>, shard: &ShardId, ticket: Ticket) -> Result<Drained, ExecError> {
+async fn wait(run: &mut Run<'_>, shard: &ShardId, ticket: Ticket) -> Result<(), ExecError> {
     match run.limits.watch(run.client, ticket.wait()).await {
-        Ok(drained) => Ok(drained?),
+        Ok(drained) => {
+            run.drained.push(drained?);
+            Ok(())
+        }
         Err(interrupt) => {
             run.count_timeout(interrupt);
             Err(interrupt.into_error(

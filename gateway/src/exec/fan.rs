@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shardgate_wire::client::Head;
 
-use super::failover::is_sent_again;
+use super::failover::{self, Failover};
 use super::held::Leased;
 use super::payload::{self, Payload};
 use super::retry::Tries;
@@ -19,10 +19,10 @@ use super::single::lost;
 use super::watch::{Deadline, Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::balance::Fleet;
-use crate::base::clock::{self, Instant};
+use crate::base::clock;
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
-use crate::guard::{Admission, Request, Ticket, Work};
+use crate::guard::Work;
 use crate::route::Leg;
 use crate::tablet::{Settings, server_error};
 
@@ -53,33 +53,27 @@ struct Asking<'a> {
     found_rows: bool,
     payload: Payload<'a>,
     tries: Tries,
+    failover: &'a Failover,
 }
 
-/// How a leg begins.
-enum Step {
-    /// It is sent.
-    Go(Way),
-    /// Its shard has no primary: it waits for one, and asks the guards then.
-    Wait(Ticket),
-}
-
-/// What a leg is to its shard's buffer.
-fn request(leg: &Leg) -> Request {
-    Request {
-        is_write: false,
-        bytes: leg.sql.len(),
+/// The legs whose shards have a primary. Whoever has to wait for one waits before anything is taken: else one shard's
+/// failover would hold all others' connections.
+async fn admit<'a>(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    legs: &'a [Leg],
+    (shed, failover): (&mut Shed<'_>, &mut Failover),
+) -> Result<Vec<(usize, &'a Leg)>, ExecError> {
+    let mut admitted = Vec::with_capacity(legs.len());
+    for (index, leg) in legs.iter().enumerate() {
+        let request = || failover::request(statement, std::slice::from_ref(leg));
+        match failover.admit_one(run, &leg.shard, request).await {
+            Ok(()) => admitted.push((index, leg)),
+            Err(e @ ExecError::Buffer(_)) => shed.leg(&leg.shard, e)?,
+            Err(e) => return Err(e),
+        }
     }
-}
-
-fn first_step(run: &Run<'_>, statement: &Statement<'_>, leg: &Leg, now: Instant) -> Result<Step, ExecError> {
-    let guards = run.fleet.guards();
-    if statement.role == Role::Primary
-        && guards.any_asks()
-        && let Admission::Wait(ticket) = guards.buffer(&leg.shard).admit(request(leg), now)?
-    {
-        return Ok(Step::Wait(ticket));
-    }
-    run.way(&leg.shard, statement.role, now).map(Step::Go)
+    Ok(admitted)
 }
 
 /// Asks every leg, as many at once as may be. In the order of the legs; those that were shed are left out.
@@ -87,13 +81,14 @@ pub(super) async fn ask(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     legs: &[Leg],
-    shed: &mut Shed<'_>,
+    (shed, failover): (&mut Shed<'_>, &mut Failover),
 ) -> Result<Vec<Asked>, ExecError> {
+    let admitted = admit(run, statement, legs, (shed, failover)).await?;
     let now = clock::now();
     let mut ways = Vec::with_capacity(legs.len());
-    for (index, leg) in legs.iter().enumerate() {
-        match first_step(run, statement, leg, now) {
-            Ok(step) => ways.push((index, leg, step)),
+    for (index, leg) in admitted {
+        match run.way(&leg.shard, statement.role, now) {
+            Ok(way) => ways.push((index, leg, way)),
             Err(e) => shed.leg(&leg.shard, e)?,
         }
     }
@@ -112,6 +107,7 @@ pub(super) async fn ask(
         found_rows: run.found_rows,
         payload: statement.payload,
         tries: Tries::of(run, statement),
+        failover,
     };
     let width = if run.fan_out == 0 {
         legs.len().max(1)
@@ -128,14 +124,14 @@ pub(super) async fn ask(
     let gathering = async {
         let mut waiting = ways.into_iter();
         let mut answers = FuturesUnordered::new();
-        for (index, leg, step) in waiting.by_ref().take(width) {
-            answers.push(asking.leg(index, leg, step));
+        for (index, leg, way) in waiting.by_ref().take(width) {
+            answers.push(asking.leg(index, leg, way));
         }
         while let Some((index, result)) = answers.next().await {
-            if let Some((index, leg, step)) = waiting.next() {
-                answers.push(asking.leg(index, leg, step));
+            if let Some((index, leg, way)) = waiting.next() {
+                answers.push(asking.leg(index, leg, way));
             }
-            let Some(fatal) = got.take(index, &legs[index].shard, result, shed) else {
+            let Some(fatal) = got.take(index, &legs[index].shard, result, (&asking, shed)) else {
                 continue;
             };
             // Those who failed at the same time are heard, then the rest is let go.
@@ -144,7 +140,7 @@ pub(super) async fn ask(
             let hearing = if late { HEARING } else { Duration::ZERO };
             let _ = tokio::time::timeout(hearing, async {
                 while let Some((index, result)) = answers.next().await {
-                    if let Some(e) = got.take(index, &legs[index].shard, result, shed) {
+                    if let Some(e) = got.take(index, &legs[index].shard, result, (&asking, shed)) {
                         got.failed.push((legs[index].shard.clone(), e));
                     }
                 }
@@ -199,7 +195,7 @@ impl Collected {
         index: usize,
         shard: &ShardId,
         result: Result<Asked, ExecError>,
-        shed: &mut Shed<'_>,
+        (asking, shed): (&Asking<'_>, &mut Shed<'_>),
     ) -> Option<ExecError> {
         let error = match result {
             Ok(mut asked) => {
@@ -215,7 +211,8 @@ impl Collected {
         if !matches!(error, ExecError::Deadline { .. }) {
             self.open[index] = false;
         }
-        if shed.is_allowed() {
+        // What only waits for a primary is not missing yet.
+        if shed.is_allowed() && !asking.failover.is_sent_again(asking.fleet.guards(), &error) {
             return shed.leg(shard, error).err();
         }
         Some(error)
@@ -228,47 +225,28 @@ impl Collected {
 }
 
 impl Asking<'_> {
-    async fn leg(&self, index: usize, leg: &Leg, first: Step) -> (usize, Result<Asked, ExecError>) {
-        let result = self.until_asked(leg, first).await;
-        (index, result.map(|(lease, head)| Asked { index, lease, head }))
-    }
-
-    async fn until_asked(&self, leg: &Leg, first: Step) -> Result<(Leased, Head), ExecError> {
-        let guards = self.fleet.guards();
+    async fn leg(&self, index: usize, leg: &Leg, way: Way) -> (usize, Result<Asked, ExecError>) {
         let mut tries = self.tries;
-        let mut step = first;
-        // Held until the leg has begun to answer: so many of those that waited go at once.
-        let mut _drained;
+        let mut way = way;
         loop {
-            let way = match step {
-                Step::Go(way) => way,
-                Step::Wait(ticket) => {
-                    _drained = self.within(self.overall, &leg.shard, ticket.wait()).await??;
-                    self.way(leg)?
-                }
-            };
-            let moves = guards.moves();
             let error = match self.once(leg, way).await {
-                Ok(asked) => return Ok(asked),
+                Ok((lease, head)) => return (index, Ok(Asked { index, lease, head })),
                 Err(e) => e,
             };
-            if self.role == Role::Primary && is_sent_again(guards, &error, moves) {
-                let admission = guards.buffer(&leg.shard).admit(request(leg), clock::now())?;
-                if let Admission::Wait(ticket) = admission {
-                    step = Step::Wait(ticket);
-                    continue;
-                }
+            if self.failover.is_sent_again(self.fleet.guards(), &error) {
+                // The statement waits for a primary as a whole, and holds nothing meanwhile.
+                return (index, Err(error));
             }
             let deadline = self.overall.map(|d| d.at);
             let again = tries.schedule(self.fleet.guards(), self.metrics, &leg.shard, &error, deadline);
             let Some(wait) = again else {
-                return Err(error);
+                return (index, Err(error));
             };
             tokio::time::sleep(wait).await;
-            step = match self.way(leg) {
-                Ok(way) => Step::Go(way),
+            way = match self.way(leg) {
+                Ok(way) => way,
                 // The first failure says more than that it may not be tried again.
-                Err(_) => return Err(error),
+                Err(_) => return (index, Err(error)),
             };
         }
     }

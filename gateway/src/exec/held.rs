@@ -6,6 +6,7 @@ use std::time::Duration;
 use shardgate_sql::Flavor;
 
 use super::transaction::Transaction;
+use crate::balance::Fleet;
 use crate::base::clock::Instant;
 use crate::base::{Role, ShardId, clock};
 use crate::guard::{Attempt, Outcome, Work};
@@ -190,6 +191,24 @@ impl Held {
         }
         if let Some(claim) = &lease.reserved {
             self.lose(claim.what);
+        }
+    }
+
+    /// Lets go of connections to primaries that another tablet has replaced, with all that they hold: a server that was
+    /// primary may still take writes, and nobody would ever see them again.
+    pub fn drop_replaced(&mut self, fleet: &Fleet, transaction: &mut Transaction) {
+        let (kept, replaced): (Vec<Leased>, Vec<Leased>) = std::mem::take(&mut self.leases)
+            .into_iter()
+            .partition(|l| l.role != Role::Primary || fleet.is_primary(&l.shard, &l.conn.info().alias));
+        self.leases = kept;
+        for lease in replaced {
+            if lease.in_transaction {
+                transaction.fail(format!("{} has another primary", lease.shard));
+            }
+            if let Some(claim) = &lease.reserved {
+                self.lose(claim.what);
+            }
+            lease.conn.discard();
         }
     }
 

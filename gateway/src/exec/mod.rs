@@ -93,25 +93,29 @@ pub async fn execute(
 }
 
 async fn several(run: &mut Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> Result<Answer, ExecError> {
-    if scatter::reads_freely(run, statement, legs) {
-        // Each leg waits and is tried again on its own.
-        return scatter::read(run, statement, legs).await;
-    }
+    let reads = scatter::reads_freely(run, statement, legs);
     let implicit = statement.is_write && !statement.is_ddl && !run.transaction.is_active();
     let shards: Vec<ShardId> = legs.iter().map(|leg| leg.shard.clone()).collect();
     let mut failover = Failover::new(run, statement.role);
     loop {
-        let request = || failover::request(statement, legs);
-        failover.admit(run, (statement.role, &shards), request).await?;
-        let result = if implicit {
-            in_transaction(run, statement, legs).await
+        let result = if reads {
+            scatter::read(run, statement, legs, &mut failover).await
         } else {
-            scatter::run(run, statement, &shards, legs).await
+            let request = || failover::request(statement, legs);
+            failover.admit(run, &shards, request).await?;
+            if implicit {
+                in_transaction(run, statement, (&shards, legs)).await
+            } else {
+                scatter::run(run, statement, &shards, legs).await
+            }
         };
         match result {
             // DDL is not undone on the shards that took it: its error says which they are.
             Err(e) if !statement.is_ddl && failover.again(run, &e).await => {}
-            result => return result,
+            result => {
+                run.drained.clear();
+                return result;
+            }
         }
     }
 }
@@ -120,12 +124,11 @@ async fn several(run: &mut Run<'_>, statement: &Statement<'_>, legs: &[Leg]) -> 
 async fn in_transaction(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
-    legs: &[Leg],
+    (shards, legs): (&[ShardId], &[Leg]),
 ) -> Result<Answer, ExecError> {
     run.transaction.begin(Characteristics::default());
     run.implicit = true;
-    let shards: Vec<ShardId> = legs.iter().map(|leg| leg.shard.clone()).collect();
-    let result = scatter::run(run, statement, &shards, legs).await;
+    let result = scatter::run(run, statement, shards, legs).await;
     let result = match result {
         Ok(answer) => commit(run.held, &run.limits).await.map(|()| answer),
         Err(e) => {

@@ -78,7 +78,7 @@ fn outcome(conn: &PooledConn, head: &Result<Head, TabletError>, (unused, now): (
         }
         Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Outcome::Success,
         Err(TabletError::Lost { .. }) if unused == Unused::Idle => Outcome::Neutral,
-        Err(e) => e.outcome(role),
+        Err(e) => conn.gate().judged(e.outcome(role), e.is_sign(role), now),
     }
 }
 

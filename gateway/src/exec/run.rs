@@ -7,6 +7,7 @@ use bytes::Bytes;
 use shardgate_wire::codec::text;
 use shardgate_wire::stream::FLUSH_AT;
 use shardgate_wire::{ClientConn, OkPacket, StatusFlags};
+use smallvec::SmallVec;
 
 use super::answer::{Answer, Warning};
 use super::held::{Held, Leased};
@@ -18,7 +19,7 @@ use crate::balance::Fleet;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
-use crate::guard::{Outcome, Pass, Work};
+use crate::guard::{Drained, Outcome, Pass, Work};
 use crate::tablet::{Pool, PooledConn, Sent, SettingName, Settings, TabletError};
 
 /// Whether a transaction may span shards.
@@ -72,6 +73,9 @@ pub struct Run<'a> {
     pub partial: Partial,
     /// Whether anything of the answer has been buffered for the client.
     pub told: Told,
+    /// Held while the statement is on its way to a primary it had to wait for: so many of those that wait go at once.
+    /// Dropped when the tablet has begun to answer, or before the statement waits again.
+    pub drained: SmallVec<[Drained; 1]>,
 }
 
 /// How much of the answer the client has been told.
@@ -108,6 +112,7 @@ impl Run<'_> {
     /// A connection to each of the shards, opened side by side, ready for the statement: settings applied, transaction
     /// joined. All or none.
     pub async fn acquire(&mut self, shards: &[ShardId], role: Role) -> Result<Vec<Leased>, ExecError> {
+        self.drop_replaced();
         self.check_transaction(shards)?;
         self.check_reserved(shards)?;
         // All are asked before anything is sent to any. Pools first: what was taken out of the session's hands must find its way back.
@@ -161,6 +166,7 @@ impl Run<'_> {
     /// [`Self::acquire`] of one shard, which is what most statements need.
     pub async fn acquire_one(&mut self, shard: &ShardId, role: Role) -> Result<Leased, ExecError> {
         let shards = std::slice::from_ref(shard);
+        self.drop_replaced();
         self.check_transaction(shards)?;
         self.check_reserved(shards)?;
         let way = self.missing_pool(shard, role, clock::now())?;
@@ -421,6 +427,13 @@ impl Run<'_> {
             lease.conn.taint();
         }
         Ok(())
+    }
+
+    /// Lets go of connections to primaries that are none any more.
+    fn drop_replaced(&mut self) {
+        if !self.held.is_empty() {
+            self.held.drop_replaced(self.fleet, self.transaction);
+        }
     }
 
     fn check_transaction(&self, shards: &[ShardId]) -> Result<(), ExecError> {

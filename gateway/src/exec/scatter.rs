@@ -11,6 +11,7 @@ use shardgate_wire::client::Head;
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::{Answer, add_ok};
+use super::failover::Failover;
 use super::gathered::gathered;
 use super::held::Leased;
 use super::payload::{self, Payload};
@@ -64,9 +65,11 @@ pub(super) async fn read(
     run: &mut Run<'_>,
     statement: &Statement<'_>,
     legs: &[Leg],
+    failover: &mut Failover,
 ) -> Result<Answer, ExecError> {
     let mut shed = Shed::of(run, statement);
-    let asked = fan::ask(run, statement, legs, &mut shed).await?;
+    let asked = fan::ask(run, statement, legs, (&mut shed, failover)).await?;
+    run.drained.clear();
     if asked.is_empty() {
         return Err(shed.nothing_left());
     }

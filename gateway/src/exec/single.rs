@@ -34,7 +34,7 @@ pub(super) async fn run(
     let mut tries = Tries::of(run, statement);
     loop {
         let request = || failover::request(statement, std::slice::from_ref(leg));
-        failover.admit(run, (statement.role, shard), request).await?;
+        failover.admit(run, shard, request).await?;
         let error = match once(run, statement, leg).await {
             Ok(answer) => return Ok(answer),
             Err(e) => e,
@@ -73,15 +73,15 @@ async fn answer(
             return Err(run.interrupted(i, leg.shard.to_string(), statement.changes()));
         }
     };
+    run.drained.clear();
     let mut answer = Answer::default();
     loop {
         let end = match head {
             Head::Ok(ok) => ok_packet(run, lease, &mut answer, ok).await,
             Head::Err(e) => {
-                return Err(ExecError::Server {
-                    shard: leg.shard.clone(),
-                    error: server_error(&e),
-                });
+                let error = TabletError::Server(server_error(&e));
+                let is_write = statement.changes() && !lease.in_transaction;
+                return Err(lost(&leg.shard, error, is_write));
             }
             Head::LocalInfile(_) => {
                 return Err(ExecError::Answer {

@@ -92,14 +92,19 @@ impl Gate {
         Self::new(name, (tablet, Role::Replica), shard, None, origin, 0)
     }
 
-    /// What an attempt that ended so says of the tablet. A sign that the primary is gone, or is none any more, is the
-    /// buffer's while the shard buffers, and begins a buffering: it says nothing more of the tablet then.
+    /// What an attempt that ended so says of the tablet. A sign that the primary is gone, or is none any more, begins a
+    /// buffering. While the shard buffers, that its primary fails says nothing more of it: everybody knows.
     pub fn judged(&self, outcome: Outcome, is_sign: bool, now: Instant) -> Outcome {
-        if is_sign && self.role == Role::Primary && self.shard.buffer().sign(&self.tablet, now) {
-            Outcome::Neutral
-        } else {
-            outcome
+        if self.role != Role::Primary {
+            return outcome;
         }
+        let buffer = self.shard.buffer();
+        let known = if is_sign {
+            buffer.sign(&self.tablet, now)
+        } else {
+            outcome == Outcome::Failure && buffer.is_buffering()
+        };
+        if known { Outcome::Neutral } else { outcome }
     }
 
     /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth

@@ -122,10 +122,18 @@ impl Follower {
         let tablets = super::tablets(&effective);
         self.set_roles(&tablets);
         self.fleet.update(tablets);
+        self.has_moved(following, shard);
+    }
+
+    /// Another tablet of the shard is the primary now, and everybody goes by it.
+    pub(super) fn has_moved(&self, following: &Following, shard: &ShardId) {
         let guards = self.fleet.guards();
         if let Some(breaker) = guards.shard(shard).breaker() {
             // What is still on its way to the old one says nothing of the new one.
             breaker.renew(guards.time(clock::now()));
+        }
+        if let Some(followed) = following.shards.get(shard) {
+            guards.buffer(shard).appointed(&followed.term.primary);
         }
         self.metrics.primary_changes.handle(&label(shard)).inc();
     }
@@ -216,9 +224,15 @@ impl Follower {
 }
 
 impl Following {
-    /// Takes in another configuration: terms of shards and tablets that are still there go on.
-    pub(super) fn adopt(&mut self, config: Arc<Config>) {
+    /// Takes in another configuration: terms of shards and tablets that are still there go on. The shards that have another
+    /// primary by it.
+    pub(super) fn adopt(&mut self, config: Arc<Config>) -> Vec<ShardId> {
         let source = source(&config);
+        let before: HashMap<ShardId, TabletAlias> = self
+            .shards
+            .iter()
+            .map(|(id, followed)| (id.clone(), followed.term.primary.clone()))
+            .collect();
         let mut shards = HashMap::new();
         for info in super::tablets(&config) {
             if info.role != Role::Primary {
@@ -242,6 +256,11 @@ impl Following {
         self.shards = shards;
         self.source = source;
         self.config = config;
+        let moved = |(id, followed): (&ShardId, &Followed)| {
+            let other = before.get(id).is_some_and(|p| *p != followed.term.primary);
+            other.then(|| id.clone())
+        };
+        self.shards.iter().filter_map(moved).collect()
     }
 
     /// A configuration with the roles of the terms.

@@ -260,7 +260,7 @@ impl Core {
         // Rejected if it has a gap: then nothing has changed yet.
         Topology::new(0, &config).map_err(|e| e.to_string())?;
         let config = Arc::new(config);
-        following.adopt(Arc::clone(&config));
+        let moved = following.adopt(Arc::clone(&config));
         let as_now = following.laid_over(&config);
         let changes = self.topology.reload(&as_now).map_err(|e| e.to_string())?;
         let view = self.learned.view(&config, &self.topology.load());
@@ -286,6 +286,9 @@ impl Core {
         let all = tablets(&as_now);
         self.follower.set_roles(&all);
         self.shared.fleet.update(all.clone());
+        for shard in &moved {
+            self.follower.has_moved(&following, shard);
+        }
         self.shared.lately.keep(|s| {
             view.catalog
                 .keyspace(s.keyspace.as_str())

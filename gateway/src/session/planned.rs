@@ -424,6 +424,7 @@ impl Session {
             fan_out: self.view.options.fan_out,
             partial: Partial::Refused,
             told: Told::Nothing,
+            drained: SmallVec::new(),
             implicit: false,
             vacant: Vacant::Waits,
             leaves_counts: false,
@@ -443,7 +444,7 @@ impl Session {
             bytes: 0,
         };
         loop {
-            failover.admit(&mut run, (role, shards), request).await?;
+            failover.admit(&mut run, shards, request).await?;
             match run.acquire_one(shard, role).await {
                 Ok(lease) => {
                     run.put_back([lease]);

@@ -147,7 +147,7 @@ impl Session {
                 bytes: leg.sql.len(),
             };
             let shards = std::slice::from_ref(&leg.shard);
-            failover.admit(&mut run, (role, shards), request).await?;
+            failover.admit(&mut run, shards, request).await?;
             match prepare_at(&mut run, &leg, role).await {
                 Err(e) if failover.again(&mut run, &e).await => {}
                 result => break result?,

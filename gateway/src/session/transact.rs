@@ -61,6 +61,10 @@ impl Session {
 
     /// Commits what is open; nothing to do if nothing is. After an error nothing is open any more.
     pub(super) async fn commit_open(&mut self) -> Result<(), SessionError> {
+        // A primary that was replaced may still take the COMMIT, and nobody would ever see it.
+        self.state
+            .held
+            .drop_replaced(&self.shared.fleet, &mut self.state.transaction);
         if let TransactionState::Failed(reason) = self.state.transaction.state() {
             return Err(ExecError::TransactionLost(reason.clone()).into());
         }

@@ -33,11 +33,18 @@ impl TabletError {
             } => Proof::PrimaryGone,
             // Lost while it lay idle, or its pool was taken out of service: nothing was sent on it.
             Self::LostBeforeSend { .. } | Self::Draining { .. } => Proof::NotSent,
-            Self::Refused { .. } | Self::Server(_) => match self.outcome(role) {
-                // Shutting down, or read-only: the server says so in place of executing the statement.
-                Outcome::PrimaryGone | Outcome::RoleChange => Proof::PrimaryGone,
-                _ if matches!(self, Self::Server(_)) => Proof::Answered,
+            // Nobody was let in.
+            Self::Refused { .. } => match self.outcome(role) {
+                Outcome::PrimaryGone => Proof::PrimaryGone,
                 _ => Proof::Refused,
+            },
+            Self::Server(_) => match self.outcome(role) {
+                // Read-only: the server says so in place of executing the statement.
+                Outcome::RoleChange => Proof::PrimaryGone,
+                // Shutting down. A server may say so of a statement that it has committed, if it was told to stop between
+                // the commit and its acknowledgement.
+                Outcome::PrimaryGone => Proof::Unknown,
+                _ => Proof::Answered,
             },
             // A silent server may be slow; slow is not gone. One that cannot be spoken with is there.
             Self::Connect { .. } | Self::PoolFull { .. } | Self::PoolTimeout { .. } | Self::Guard(_) => {
@@ -49,7 +56,8 @@ impl TabletError {
 
     /// Whether it is a sign that the primary is gone or is none any more.
     pub fn is_sign(&self, role: Role) -> bool {
-        role == Role::Primary && self.proof(role) == Proof::PrimaryGone
+        let says_so = matches!(self.outcome(role), Outcome::PrimaryGone | Outcome::RoleChange);
+        role == Role::Primary && (says_so || self.proof(role) == Proof::PrimaryGone)
     }
 }
 
@@ -116,7 +124,7 @@ mod tests {
             (late, Proof::Refused),
             (lost, Proof::Unknown),
             (protocol, Proof::Unknown),
-            (server(1053, "Server shutdown in progress"), Proof::PrimaryGone),
+            (server(1053, "Server shutdown in progress"), Proof::Unknown),
             (server(1290, read_only), Proof::PrimaryGone),
             (
                 server(1290, "running with the --skip-grant-tables option"),
@@ -138,6 +146,7 @@ mod tests {
         }
         // A replica that is read-only is as it should be.
         assert_eq!(server(1290, read_only).proof(Role::Replica), Proof::Answered);
-        assert!(!server(1053, "").is_sign(Role::Replica));
+        // What says nothing of the statement may say all of the primary.
+        assert!(server(1053, "").is_sign(Role::Primary) && !server(1053, "").is_sign(Role::Replica));
     }
 }

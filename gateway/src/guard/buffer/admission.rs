@@ -60,9 +60,7 @@ pub enum BufferRefused {
         why: String,
     },
     /// It waited for as long as one may.
-    #[error(
-        "{shard}: {why}; no primary took writes while it waited {waited_ms} ms; nothing was executed, safe to retry"
-    )]
+    #[error("{shard}: {why}; it waited {waited_ms} ms in vain; nothing was executed, safe to retry")]
     Window {
         /// The shard.
         shard: String,

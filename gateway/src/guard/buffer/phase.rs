@@ -79,7 +79,7 @@ impl Cause {
 /// One buffering.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // four facts, independent of each other
-pub(super) struct Failover {
+pub(super) struct Episode {
     pub(super) since: Instant,
     pub(super) cause: Cause,
     /// The primary it began with; `None` if none was ever seen.
@@ -96,7 +96,7 @@ pub(super) struct Failover {
     pub(super) overflowed: bool,
 }
 
-impl Failover {
+impl Episode {
     /// Whether it is over now that this primary was seen to take writes. An announced reparent begins with a primary that
     /// still does: it is over once another does, or once the same does again, or is said to.
     pub(super) fn is_ended_by(&self, primary: &TabletAlias, seen: Instant) -> bool {
@@ -108,6 +108,6 @@ impl Failover {
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     Idle,
-    Buffering(Failover),
+    Buffering(Episode),
     Draining,
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use shardgate_breaker::{Breaker, Reason, State as BreakerState, Time};
+use shardgate_breaker::{Breaker, Mode, Reason, State as BreakerState, Time};
 use tokio::sync::oneshot;
 
 use super::admission::{Admission, BufferRefused, Evicted, Request};
 use super::common::Common;
-use super::phase::{Cause, Failover, News, Phase};
+use super::phase::{Cause, Episode, News, Phase};
 use super::tally::Tally;
 use super::ticket::{Call, Ticket};
 use crate::base::clock::Instant;
@@ -178,7 +178,11 @@ impl ShardBuffer {
             failover.last_sign = now;
             return !failover.dry_run;
         }
-        self.begin(&mut state, Cause::Sign, None, now) && is_wet(&state)
+        let since = match &state.news {
+            Some(News::Gone { since, .. } | News::ReadOnly { since, .. }) => Some(*since),
+            _ => None,
+        };
+        self.begin(&mut state, Cause::Sign, since, now) && is_wet(&state)
     }
 
     /// Whether a request that failed on the primary, and began when so many changes were counted, is to be sent again at
@@ -223,7 +227,7 @@ impl ShardBuffer {
                     self.moved(&mut state);
                 }
                 if over {
-                    self.drain(&mut state, now);
+                    self.drain(&mut state, "NewPrimarySeen", now);
                 }
             }
             News::ReadOnly { .. } | News::Gone { .. } => {
@@ -231,11 +235,22 @@ impl ShardBuffer {
                     failover.vacant = true;
                 }
             }
-            News::Unknown { .. } | News::SplitBrain | News::MayBypass { .. } => {}
+            // Nobody knows for how long. Those that wait go on, and are told where they ask again.
+            News::SplitBrain | News::MayBypass { .. } => self.drain(&mut state, "SplitBrain", now),
+            News::Unknown { .. } => {}
         }
         keep_since(state.news.as_ref(), &mut news);
         state.news = Some(news);
         self.note(&state);
+    }
+
+    /// Another tablet is the primary from now on, whether or not it was seen to take writes.
+    pub fn appointed(&self, primary: &TabletAlias) {
+        let mut state = self.lock();
+        if state.primary.as_ref() != Some(primary) {
+            state.primary = Some(primary.clone());
+            self.moved(&mut state);
+        }
     }
 
     /// Somebody says that a reparent is about to begin: requests wait from now on, whatever the breaker says. `false` if
@@ -270,6 +285,8 @@ impl ShardBuffer {
         if self.attention.load(Ordering::Acquire) {
             let mut state = self.lock();
             self.end_if_late(&mut state, now);
+            // Its breaker may have closed, or be due for a probe, without anybody's answer.
+            self.send_on(&mut state, now);
         }
     }
 
@@ -335,12 +352,9 @@ impl ShardBuffer {
         }
     }
 
-    /// The time of one that waits is up: its own, or the buffering's. What it was called with meanwhile, if it was.
-    pub(super) fn time_is_up(&self, number: u64, now: Instant) -> Option<Call> {
+    /// The time of one that waits is up; `None` if it was called in the same moment.
+    pub(super) fn time_is_up(&self, number: u64) -> Option<Call> {
         let mut state = self.lock();
-        if self.end_if_late(&mut state, now) {
-            return None;
-        }
         let waiter = state.waiting.remove(&number)?;
         self.leave(&waiter, Evicted::Window.label());
         Some(Call::Out(Evicted::Window))
@@ -362,7 +376,7 @@ impl ShardBuffer {
     pub(super) fn next(&self) {
         let mut state = self.lock();
         state.draining = state.draining.saturating_sub(1);
-        self.send_on(&mut state);
+        self.send_on(&mut state, crate::base::clock::now());
         self.note(&state);
     }
 
@@ -398,7 +412,13 @@ impl ShardBuffer {
             && !breaker.is_plainly_closed()
         {
             let shown = breaker.snapshot(self.time(now));
-            let explained = matches!(shown.reason, None | Some(Reason::HealthCheck));
+            let explained = match shown.reason {
+                None | Some(Reason::HealthCheck) => true,
+                Some(Reason::ConsecutiveFailures | Reason::ErrorRate) => {
+                    matches!(state.news, Some(News::Gone { .. }))
+                }
+                Some(_) => false,
+            };
             if shown.state == BreakerState::Open && !explained {
                 return Err(Skip::BreakerOpen);
             }
@@ -422,7 +442,7 @@ impl ShardBuffer {
 
     fn start(&self, state: &mut State, cause: Cause, now: Instant) {
         let dry_run = self.common.settings.load().dry_run;
-        state.phase = Phase::Buffering(Failover {
+        state.phase = Phase::Buffering(Episode {
             since: now,
             cause,
             primary: state.primary.clone(),
@@ -481,17 +501,14 @@ impl ShardBuffer {
             },
         );
         self.tally.buffered();
-        let own = now + settings.window;
-        let mut until = own;
         if let Phase::Buffering(failover) = &mut state.phase {
             failover.most = failover.most.max(state.waiting.len());
-            until = own.min(failover.since + settings.max_failover_duration);
         }
         Ok(Ticket {
             shard: Arc::clone(self),
             number,
             since: now,
-            until,
+            until: now + settings.window,
             called,
             over: false,
         })
@@ -519,15 +536,20 @@ impl ShardBuffer {
         }
     }
 
-    /// The primary takes writes: those that waited go, a few at a time.
-    fn drain(&self, state: &mut State, now: Instant) {
+    /// It is over: those that waited go, a few at a time.
+    fn drain(&self, state: &mut State, reason: &'static str, now: Instant) {
+        if !matches!(state.phase, Phase::Buffering(_)) {
+            return;
+        }
         let Phase::Buffering(failover) = std::mem::replace(&mut state.phase, Phase::Draining) else {
             return;
         };
-        self.end(state, &failover, "NewPrimarySeen", now);
-        self.moved(state);
-        self.renew(now);
-        self.send_on(state);
+        self.end(state, &failover, reason, now);
+        if !failover.dry_run {
+            self.moved(state);
+            self.renew(now);
+        }
+        self.send_on(state, now);
     }
 
     fn moved(&self, state: &mut State) {
@@ -541,6 +563,11 @@ impl ShardBuffer {
             Phase::Buffering(failover) if now >= failover.since + most => failover.clone(),
             Phase::Buffering(_) | Phase::Idle | Phase::Draining => return false,
         };
+        if !failover.vacant && matches!(state.news, Some(News::Writes { .. })) {
+            // Announced, and nothing came of it.
+            self.drain(state, "MaxDurationExceeded", now);
+            return true;
+        }
         state.phase = Phase::Idle;
         state.given_up = true;
         self.end(state, &failover, "MaxDurationExceeded", now);
@@ -552,8 +579,12 @@ impl ShardBuffer {
         true
     }
 
-    fn end(&self, state: &mut State, failover: &Failover, reason: &'static str, now: Instant) {
-        state.ended = Some(now);
+    fn end(&self, state: &mut State, failover: &Episode, reason: &'static str, now: Instant) {
+        // A false alarm must not keep clients from waiting for the failover that follows.
+        let moved = state.primary != failover.primary;
+        if failover.vacant || moved || reason == "MaxDurationExceeded" {
+            state.ended = Some(now);
+        }
         let lasted = now.saturating_duration_since(failover.since);
         self.tally
             .ended(failover, reason, (lasted, self.common.room.size()));
@@ -571,15 +602,11 @@ impl ShardBuffer {
     }
 
     /// Sends on as many as may be on their way at once.
-    fn send_on(&self, state: &mut State) {
+    fn send_on(&self, state: &mut State, now: Instant) {
         if !matches!(state.phase, Phase::Draining) {
             return;
         }
-        let most = if self.breaker_is_closed() {
-            self.common.settings.load().drain_concurrency.max(1)
-        } else {
-            1
-        };
+        let most = self.may_be_on_their_way(now);
         while state.draining < most {
             let Some((_, waiter)) = state.waiting.pop_first() else {
                 break;
@@ -592,7 +619,7 @@ impl ShardBuffer {
                 self.tally.evicted("ContextDone");
             }
         }
-        if state.draining == 0 {
+        if state.draining == 0 && state.waiting.is_empty() {
             state.phase = Phase::Idle;
         }
         self.note(state);
@@ -601,6 +628,17 @@ impl ShardBuffer {
     fn leave(&self, waiter: &Waiter, reason: &str) {
         self.common.room.give_back(&self.id, waiter.bytes);
         self.tally.evicted(reason);
+    }
+
+    /// How many may be sent at once: while the breaker recovers only its one probe, and none while it refuses all.
+    fn may_be_on_their_way(&self, now: Instant) -> usize {
+        let all = self.common.settings.load().drain_concurrency.max(1);
+        match &*self.breaker.load() {
+            None => all,
+            // Whoever forced it means what it says to those that ask.
+            Some(breaker) if breaker.is_plainly_closed() || breaker.mode() != Mode::Auto => all,
+            Some(breaker) => usize::from(breaker.wants_probe(self.time(now))),
+        }
     }
 
     fn breaker_is_closed(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::phase::Failover;
+use super::phase::Episode;
 use crate::base::ShardId;
 use crate::base::metrics::Metrics;
 
@@ -57,7 +57,7 @@ impl Tally {
     }
 
     /// A buffering ended that lasted so long, in a room for so many requests.
-    pub(super) fn ended(&self, failover: &Failover, reason: &str, (lasted, size): (Duration, usize)) {
+    pub(super) fn ended(&self, failover: &Episode, reason: &str, (lasted, size): (Duration, usize)) {
         let buffer = &self.metrics.buffer;
         let millis = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

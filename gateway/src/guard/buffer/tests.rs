@@ -188,10 +188,14 @@ async fn who_waits_gives_up_by_its_window_and_all_by_the_longest_duration() {
     shard.writes("a", clock::now());
     let began = clock::now();
     assert!(shard.sign("a"));
+    shard.read_only();
     let error = shard.ticket(WRITE).wait().await.unwrap_err();
     assert_eq!((error.code(), clock::now() - began), (Some("SG2702"), SECOND));
     tokio::time::advance(SECOND * 3 / 2).await;
-    let error = shard.ticket(WRITE).wait().await.unwrap_err();
+    let ticket = shard.ticket(WRITE);
+    tokio::time::advance(SECOND / 2).await;
+    shard.buffer.tick(clock::now());
+    let error = ticket.wait().await.unwrap_err();
     assert_eq!((error.code(), clock::now() - began), (Some("SG2703"), SECOND * 3));
     assert_eq!(
         (
@@ -334,11 +338,13 @@ async fn failovers_keep_their_distance_and_a_long_gone_primary_is_not_waited_for
     let (shard, metrics) = one(settings);
     shard.writes("a", clock::now());
     assert!(shard.sign("a"));
+    shard.gone();
     shard.writes("a", clock::now());
     tokio::time::advance(SECOND * 9).await;
     assert!(!shard.sign("a"));
     tokio::time::advance(SECOND).await;
     assert!(shard.sign("a"));
+    shard.gone();
     shard.writes("a", clock::now());
     tokio::time::advance(SECOND * 10).await;
     shard.gone();
@@ -352,6 +358,47 @@ async fn failovers_keep_their_distance_and_a_long_gone_primary_is_not_waited_for
         ),
         (1, 1)
     );
+}
+
+/// A false alarm: nobody ever saw the primary not take writes.
+#[tokio::test(start_paused = true)]
+async fn a_false_alarm_and_an_announcement_without_an_end_cost_nothing_later() {
+    let (shard, metrics) = one(BufferSettings::default());
+    shard.writes("a", clock::now());
+    assert!(shard.sign("a"));
+    shard.writes("a", clock::now());
+    assert!(shard.buffer.announce(clock::now()));
+    let ticket = shard.ticket(WRITE);
+    shard.writes("a", clock::now());
+    tokio::time::advance(SECOND * 20).await;
+    shard.buffer.tick(clock::now());
+    // It goes on; nothing was wrong.
+    drop(ticket.wait().await.unwrap());
+    assert_eq!(shard.phase(), "idle");
+    assert_eq!(metrics.buffer.stops.handle("k.0.MaxDurationExceeded").get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_split_brain_ends_a_buffering() {
+    let (shard, _) = one(BufferSettings::default());
+    shard.writes("a", clock::now());
+    assert!(shard.sign("a"));
+    let read = shard.ticket(READ);
+    shard.buffer.told(News::SplitBrain, clock::now());
+    drop(read.wait().await.unwrap());
+    assert_eq!(shard.admit(WRITE).unwrap_err().code(), Some("SG2705"));
+    assert!(shard.passes(READ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_stray_write_to_a_primary_that_is_read_only_for_good_stops_no_reads() {
+    let (shard, metrics) = one(BufferSettings::default());
+    shard.writes("a", clock::now());
+    shard.read_only();
+    tokio::time::advance(SECOND * 21).await;
+    shard.read_only();
+    assert!(shard.passes(WRITE) && !shard.sign("a") && shard.passes(READ));
+    assert_eq!(skipped(&metrics, "GoneTooLong"), 2);
 }
 
 #[tokio::test(start_paused = true)]

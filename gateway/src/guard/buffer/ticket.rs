@@ -22,7 +22,7 @@ pub struct Ticket {
     pub(super) shard: Arc<ShardBuffer>,
     pub(super) number: u64,
     pub(super) since: Instant,
-    /// Its own window, or the end of the buffering if that is sooner.
+    /// The end of its window.
     pub(super) until: Instant,
     pub(super) called: oneshot::Receiver<Call>,
     pub(super) over: bool,
@@ -37,7 +37,7 @@ impl Ticket {
             Ok(Err(_)) => Call::Out(Evicted::Shutdown),
             Err(_) => self
                 .shard
-                .time_is_up(self.number, clock::now())
+                .time_is_up(self.number)
                 // Called in the same moment.
                 .or_else(|| self.called.try_recv().ok())
                 .unwrap_or(Call::Out(Evicted::Window)),

@@ -115,12 +115,7 @@ impl Open {
         }
         let uptime = pairs(&mut wire, "SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
         let seconds = uptime.first().and_then(|(_, value)| value.parse().ok());
-        let bypasses_read_only = match rows(&mut wire, "SHOW GRANTS", ask::MAX_GRANTS).await {
-            Ok(grants) => decode::bypasses_read_only(grants.iter().filter_map(NamedRow::first)),
-            // One that does not show them.
-            Err(WireError::Server(_)) => None,
-            Err(e) => return Err(failed(e)),
-        };
+        let bypasses_read_only = bypasses_read_only(&mut wire).await?;
         Ok(Self {
             wire,
             settings: Arc::clone(settings),
@@ -139,6 +134,10 @@ impl Open {
         let replication = self.replication().await?;
         let heartbeat = self.heartbeat().await?;
         let uptime = self.booted.map(|b| clock::now().duration_since(b));
+        if self.bypasses_read_only.is_some() {
+            // Until somebody revokes it.
+            self.bypasses_read_only = bypasses_read_only(&mut self.wire).await?;
+        }
         let bypasses = self.bypasses_read_only.clone();
         facts(variables, replication, heartbeat, uptime, bypasses)
     }
@@ -176,6 +175,18 @@ impl Open {
             }
         }
         Ok(Replication::Unknown(UnknownReplication::Unsupported))
+    }
+}
+
+/// See [`Facts::bypasses_read_only`].
+async fn bypasses_read_only(wire: &mut TabletConn) -> Result<Option<String>, PollError> {
+    match rows(wire, "SHOW GRANTS", ask::MAX_GRANTS).await {
+        Ok(grants) => Ok(decode::bypasses_read_only(
+            grants.iter().filter_map(NamedRow::first),
+        )),
+        // One that does not show them.
+        Err(WireError::Server(_)) => Ok(None),
+        Err(e) => Err(failed(e)),
     }
 }
 

@@ -7,7 +7,8 @@
 //!   the incumbent has everything the other has        -> the other is quarantined
 //!   it has not, or nobody can tell                    -> split brain
 //! incumbent takes no writes or is gone, nobody claims -> vacant
-//! incumbent takes no writes or is gone, one claims    -> that one is the primary, if it lacks nothing of a living incumbent
+//! incumbent takes no writes or is gone, one claims    -> that one is the primary, unless it lacks something of a living
+//!                                                        incumbent, or claimed while the incumbent still wrote
 //! incumbent takes no writes or is gone, many claim    -> split brain
 //! ```
 //!
@@ -42,6 +43,8 @@ pub enum PrimarySource {
 pub struct Term {
     /// The primary.
     pub primary: TabletAlias,
+    /// Whether it was ever seen to take writes in this term.
+    pub confirmed: bool,
     /// Tablets that an operator decided against, until they take no writes any more.
     pub rejected: BTreeSet<TabletAlias>,
     /// Tablets that take writes beside the primary, which has all that they have.
@@ -56,15 +59,16 @@ impl Term {
     pub fn of(primary: TabletAlias) -> Self {
         Self {
             primary,
+            confirmed: false,
             rejected: BTreeSet::new(),
             quarantined: BTreeSet::new(),
             rivals: BTreeSet::new(),
         }
     }
 
-    /// Tablets that take writes and must not: nobody is to read from them either.
+    /// Tablets that take writes, or took them, beside the primary: nobody is to read from them.
     pub fn outcasts(&self) -> impl Iterator<Item = &TabletAlias> {
-        self.rejected.iter().chain(&self.quarantined)
+        self.rejected.iter().chain(&self.quarantined).chain(&self.rivals)
     }
 
     /// The term of a tablet that an operator chose over all others of the shard.
@@ -73,6 +77,7 @@ impl Term {
         let rejected = all.into_iter().filter(|alias| *alias != primary).collect();
         Self {
             rejected,
+            confirmed: true,
             ..Self::of(primary)
         }
     }
@@ -182,17 +187,35 @@ impl<'a> Judged<'a> {
             .copied()
             .collect();
         let claims = |alias: &TabletAlias| claiming.iter().any(|t| t.alias == alias);
-        term.rejected.retain(claims);
-        term.quarantined.retain(claims);
+        // Let go only by their own word: one that is down may come back as it was.
+        let still = |alias: &TabletAlias| {
+            let standing = self.tablets.iter().find(|t| t.alias == alias).map(|t| t.standing);
+            match standing {
+                Some(Some(standing)) if standing.serving => claims(alias),
+                Some(_) => true,
+                None => false,
+            }
+        };
+        term.rejected.retain(still);
+        term.quarantined.retain(still);
         let rivals: Vec<Seen<'a>> = claiming
             .iter()
             .filter(|t| !term.rejected.contains(t.alias))
             .copied()
             .collect();
         match self.claim() {
-            Claim::Writes { seen } => self.contested(term, seen, &rivals),
-            // It writes and replicates: a pair whose halves replicate from each other. Its term ends if another claims.
-            Claim::Follows { seen } if rivals.is_empty() => self.contested(term, seen, &rivals),
+            Claim::Writes { seen } => match self.heir_by_right(&rivals) {
+                Some(heir) => heir,
+                None => self.contested(term, seen, &rivals),
+            },
+            // It writes and replicates, as a pair does whose halves replicate from each other; or it was made to follow
+            // another, and nobody made it read-only. Then the other has all that it has.
+            Claim::Follows { seen } => match rivals.as_slice() {
+                [heir] if self.has_all_of_incumbent(heir) == Some(true) => {
+                    self.succeeded(term, &Claim::Follows { seen }, &rivals)
+                }
+                _ => self.contested(term, seen, &rivals),
+            },
             // Nobody knows what it is: it may be the primary.
             Claim::NotMeasured => verdict(term, vacant(&Claim::NotMeasured)),
             gone => self.succeeded(term, &gone, &rivals),
@@ -251,12 +274,12 @@ impl<'a> Judged<'a> {
         match claiming {
             [] => verdict(term, vacant(gone)),
             [heir] => {
-                let before = self.incumbent.and_then(|t| claim::position(&t));
-                let lacks_writes = match (claim::position(heir), before) {
-                    (Some(has), Some(had)) => !has.contains(had),
-                    _ => false,
-                };
-                if lacks_writes && *gone == Claim::ReadOnly {
+                let has_all = self.has_all_of_incumbent(heir);
+                let lacks_writes = has_all == Some(false);
+                // One that claimed while the incumbent still wrote was not promoted in its place: somebody stopped it.
+                let pretender = term.quarantined.contains(heir.alias)
+                    && !has_all.unwrap_or_else(|| !claim::has_channels(heir));
+                if pretender || (lacks_writes && *gone == Claim::ReadOnly) {
                     let behind = Vacancy::Behind(heir.alias.clone());
                     term.quarantined.insert(heir.alias.clone());
                     return verdict(term, Leadership::Vacant(behind));
@@ -275,6 +298,28 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// Whether a tablet has every transaction that the incumbent had, by their last words; `None` if nobody can tell.
+    fn has_all_of_incumbent(&self, tablet: &Seen<'_>) -> Option<bool> {
+        let had = self.incumbent.and_then(|t| claim::position(&t))?;
+        Some(claim::position(tablet)?.contains(had))
+    }
+
+    /// Before any term was confirmed the incumbent is only what the file says, which may be from before a failover: of
+    /// two that take writes the one with more of them is the primary.
+    fn heir_by_right(&self, rivals: &[Seen<'a>]) -> Option<Verdict> {
+        let [heir] = rivals else { return None };
+        let mine = self.incumbent.and_then(|t| claim::position(&t))?;
+        let ahead = self.has_all_of_incumbent(heir)? && !mine.contains(claim::position(heir)?);
+        if self.term.confirmed || !self.term.rivals.is_empty() || !ahead {
+            return None;
+        }
+        let seen = heir.standing?.answered.as_ref()?.at;
+        let mut term = Term::of(heir.alias.clone());
+        term.confirmed = true;
+        term.quarantined.insert(self.term.primary.clone());
+        Some(verdict(term, Leadership::Writes { seen }))
+    }
+
     fn claim(&self) -> Claim {
         self.incumbent.map_or(Claim::NotMeasured, |t| Claim::of(&t))
     }
@@ -289,7 +334,8 @@ fn vacant(claim: &Claim) -> Leadership {
     })
 }
 
-fn verdict(term: Term, leadership: Leadership) -> Verdict {
+fn verdict(mut term: Term, leadership: Leadership) -> Verdict {
+    term.confirmed |= matches!(leadership, Leadership::Writes { .. });
     Verdict {
         term,
         leadership,

@@ -228,8 +228,11 @@ fn two_that_went_apart_are_a_split_brain_until_somebody_decides() {
     s.is("a", Is::Writable, "0-1-7");
     let v = s.is("b", Is::Writable, "0-2-9");
     assert_eq!(writes(&v), Some("b"));
+    // Also while it is down.
+    s.refuses("a");
+    assert_eq!(s.term.rejected.len(), 1);
     s.is("a", Is::Replica, "0-2-9");
-    assert_eq!(s.term, Term::of("b".into()));
+    assert!(s.term.rejected.is_empty() && s.term.primary.as_str() == "b");
 }
 
 #[test]
@@ -308,10 +311,62 @@ fn an_incumbent_that_replicates_keeps_its_term_until_another_claims() {
         s.is("b", Is::Replica, "0-1-5");
         assert_eq!(writes(&s.is("a", is, "0-1-5")), Some("a"));
     }
+    // The other has all that it has: it was made to follow.
     let mut s = Story::new(&["a", "b"]);
     s.is("b", Is::Replica, "0-1-5");
     s.is("a", Is::WritableReplica, "0-1-5");
     assert_eq!(writes(&s.is("b", Is::Writable, "0-1-5")), Some("b"));
+    // The other is a replica that somebody stopped.
+    let mut s = Story::new(&["a", "b"]);
+    s.is("b", Is::Replica, "0-1-4");
+    s.is("a", Is::WritableReplica, "0-1-5");
+    s.is("b", Is::Stopped, "0-1-4");
+    let v = s.is("a", Is::WritableReplica, "0-1-6");
+    assert_eq!((writes(&v), quarantined(&v)), (Some("a"), vec!["b"]));
+}
+
+/// A replica that somebody stopped while the primary wrote is no heir when the primary restarts.
+#[test]
+fn who_claimed_beside_a_writing_primary_does_not_succeed_it() {
+    for position in ["0-1-3", ""] {
+        for late in [false, true] {
+            let mut s = Story::new(&["a", "b"]);
+            s.is("b", Is::Stopped, position);
+            let mine = if position.is_empty() { "" } else { "0-1-5" };
+            let v = s.is("a", Is::Writable, mine);
+            assert_eq!((writes(&v), quarantined(&v)), (Some("a"), vec!["b"]));
+            let v = if late {
+                s.late("a");
+                s.late("a")
+            } else {
+                s.refuses("a")
+            };
+            assert_eq!(v.leadership, Leadership::Vacant(Vacancy::Behind("b".into())));
+            let v = s.is("b", Is::Stopped, position);
+            assert_eq!((v.term.primary.as_str(), quarantined(&v)), ("a", vec!["b"]));
+            assert_eq!(writes(&s.is("a", Is::Writable, mine)), Some("a"));
+        }
+    }
+}
+
+/// A gateway that starts with a file from before a failover.
+#[test]
+fn at_the_start_the_one_with_more_writes_is_the_primary() {
+    let mut s = Story::new(&["a", "b"]);
+    s.is("b", Is::Writable, "0-2-9");
+    let v = s.is("a", Is::Writable, "0-1-5");
+    assert_eq!((writes(&v), quarantined(&v)), (Some("b"), vec!["a"]));
+    // Not once the term was confirmed: then two take writes.
+    let mut s = Story::new(&["a", "b"]);
+    s.is("b", Is::Replica, "0-1-5");
+    s.is("a", Is::Writable, "0-1-5");
+    s.is("b", Is::Writable, "0-2-9");
+    let v = s.is("a", Is::Writable, "0-1-5");
+    assert_eq!(v.leadership, Leadership::SplitBrain);
+    assert_eq!(
+        v.term.outcasts().map(TabletAlias::as_str).collect::<Vec<_>>(),
+        ["b"]
+    );
 }
 
 #[test]
