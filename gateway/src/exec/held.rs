@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use crate::balance::Fleet;
 use crate::base::clock::Instant;
 use crate::base::{Role, ShardId, clock};
-use crate::guard::{Attempt, Outcome, Work};
+use crate::guard::{Attempt, Outcome, Parking, Work};
 use crate::tablet::{PooledConn, Reservation, TabletError, limit_name};
 
 /// One connection in a session's hands.
@@ -28,7 +28,16 @@ pub struct Leased {
     /// The attempt that runs on it, until its outcome is known.
     pub attempt: Option<Attempt>,
     /// What runs on it and when it began, if its attempt was settled as soon as the answer began.
-    begun: Option<(Work, Instant)>,
+    begun: Option<Begun>,
+}
+
+/// A statement whose attempt was settled before its answer was over.
+#[derive(Debug)]
+struct Begun {
+    work: Work,
+    started: Instant,
+    /// It holds its connection all the same.
+    _parking: Parking,
 }
 
 impl Leased {
@@ -50,8 +59,8 @@ impl Leased {
         let now = clock::now();
         let begun = self.begun.take();
         let attempt = self.attempt.take().or_else(|| {
-            let (work, _) = begun.filter(|_| outcome != Outcome::Success)?;
-            Some(self.conn.gate().start_held(work, now))
+            let begun = begun.filter(|_| outcome != Outcome::Success)?;
+            Some(self.conn.gate().start_held(begun.work, now))
         });
         if let Some(attempt) = attempt {
             attempt.record(self.conn.gate(), outcome, now);
@@ -65,7 +74,11 @@ impl Leased {
             return;
         };
         self.settle(Outcome::Success);
-        self.begun = Some((work, started));
+        self.begun = Some(Begun {
+            work,
+            started,
+            _parking: self.conn.gate().park(work),
+        });
     }
 
     /// The attempt on it ended with this error.
@@ -100,8 +113,8 @@ impl Leased {
             }
             Some(_) => self.settle(Outcome::Success),
             None => {
-                let long_ago = |(_, started): &(_, Instant)| now.duration_since(*started) >= STALL_WINDOW;
-                self.begun = self.begun.take_if(|b| !long_ago(b));
+                let long_ago = |begun: &mut Begun| now.duration_since(begun.started) >= STALL_WINDOW;
+                drop(self.begun.take_if(long_ago));
             }
         }
     }
@@ -116,8 +129,8 @@ impl Leased {
         let now = clock::now();
         if let Some(attempt) = self.attempt.take() {
             attempt.gave_up(self.conn.gate(), tablet_timeout, now);
-        } else if let Some((_, started)) = self.begun {
-            self.settle(Attempt::given_up(started, tablet_timeout, now));
+        } else if let Some(begun) = &self.begun {
+            self.settle(Attempt::given_up(begun.started, tablet_timeout, now));
         }
     }
 

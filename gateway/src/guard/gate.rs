@@ -9,6 +9,7 @@ use shardgate_breaker::{Breaker, Mode, OwnedPermit, State, Time, Work, may_take_
 use super::Outcome;
 use super::attempt::Attempt;
 use super::error::Refused;
+use super::parked::{Parked, Parking};
 use super::shard::ShardGuard;
 use crate::base::clock::Instant;
 use crate::base::{Role, TabletAlias};
@@ -29,6 +30,7 @@ pub struct Gate {
     origin: Instant,
     /// Percent of a pool for one kind.
     max_share: u32,
+    parked: Parked,
     /// The kind that asked last while the pool was busy, and when.
     asked_last: AtomicU64,
     asked_at: AtomicU64,
@@ -80,6 +82,7 @@ impl Gate {
             breaker,
             origin,
             max_share,
+            parked: Parked::default(),
             asked_last: AtomicU64::new(0),
             asked_at: AtomicU64::new(0),
             other_at: AtomicU64::new(0),
@@ -202,13 +205,25 @@ impl Gate {
         }
         let other = self.other_at.load(Ordering::Relaxed);
         let others = other != 0 && Time::from_nanos(at).since(Time::from_nanos(other)) < WANTED;
-        let (held, _) = breaker.in_flight_of(work);
+        let (running, _) = breaker.in_flight_of(work);
+        let held = running.saturating_add(self.parked.count(work));
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         if may_take_slot(held, size, self.max_share, others) {
             Share::Within
         } else {
             Share::Beyond { held }
         }
+    }
+
+    /// Counts a statement that keeps its connection while it waits for another tablet, until what it gives is dropped.
+    pub fn park(self: &Arc<Self>, work: Work) -> Parking {
+        self.parked.enter(work);
+        let gate = Arc::clone(self);
+        Parking { gate, work }
+    }
+
+    pub(super) fn parked(&self) -> &Parked {
+        &self.parked
     }
 
     /// The refusal of a kind that holds more than its share, and of which as many wait as may.

@@ -9,8 +9,8 @@ use shardgate_wire::{ColumnDef, ColumnType};
 use super::planned::is_local;
 use super::query::Form;
 use super::{More, Session, SessionError};
-use crate::base::{Role, clock};
-use crate::exec::{ExecError, Failover, Interrupt, Leased, Run};
+use crate::base::{Role, ShardId, clock};
+use crate::exec::{ExecError, Failover, Interrupt, Leased, Run, Vacant};
 use crate::guard::{Outcome, Request, Work};
 use crate::plan::{BindInput, Plan};
 use crate::route::Leg;
@@ -111,20 +111,55 @@ impl Session {
         sql: &Bytes,
         lexed: &Lexed<'_>,
     ) -> Result<Described, SessionError> {
-        let facts = self.facts();
-        let prefer = match self.held_shard() {
+        let mut failed = Vec::new();
+        let mut prefer = match self.held_shard() {
             Some(held) => Some(held),
             None => self.answering_shard(plan.keyspace()).await?,
         };
-        let leg = plan.probe(&BindInput {
+        loop {
+            let leg = self.probe_leg(plan, (sql, lexed), prefer.as_ref())?;
+            // Every shard describes it alike, unless one was chosen or is held.
+            let movable = prefer.as_ref() == Some(&leg.shard)
+                && self.held_shard().is_none()
+                && !self.state.transaction.is_active();
+            let vacant = if movable { Vacant::Fails } else { Vacant::Waits };
+            match self.describe_at(plan, &leg, vacant).await {
+                Err(e) if movable => {
+                    prefer = self.another_shard(plan.keyspace(), &mut failed, (&leg.shard, &e));
+                    if prefer.is_none() {
+                        return Err(e);
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn probe_leg(
+        &self,
+        plan: &Plan,
+        (sql, lexed): (&Bytes, &Lexed<'_>),
+        prefer: Option<&ShardId>,
+    ) -> Result<Leg, SessionError> {
+        let facts = self.facts();
+        Ok(plan.probe(&BindInput {
             sql,
             statement: lexed,
             params: &[],
             facts: &facts,
             now: self.now(),
             charset: &self.state.charset,
-            prefer: prefer.as_ref(),
-        })?;
+            prefer,
+        })?)
+    }
+
+    /// The same at one shard.
+    async fn describe_at(
+        &mut self,
+        plan: &Plan,
+        leg: &Leg,
+        vacant: Vacant,
+    ) -> Result<Described, SessionError> {
         let role = if plan.class().needs_primary() {
             Role::Primary
         } else {
@@ -140,6 +175,7 @@ impl Session {
         let mut run = self.lend(timeout, More::No, None, &[]);
         run.limits.tablet = tablet;
         run.work = Work::statement(plan.kind());
+        run.vacant = vacant;
         let mut failover = Failover::new(&run, role);
         let prepared = loop {
             let request = || Request {
@@ -148,7 +184,7 @@ impl Session {
             };
             let shards = std::slice::from_ref(&leg.shard);
             failover.admit(&mut run, shards, request).await?;
-            match prepare_at(&mut run, &leg, role).await {
+            match prepare_at(&mut run, leg, role).await {
                 Err(e) if failover.again(&mut run, &e).await => {}
                 result => break result?,
             }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use mysql_async::prelude::Queryable;
 use shardgate_tests::fixture::KEYSPACE;
 use shardgate_tests::{Gateway, TabletSim, answer, sim, wait};
 
@@ -21,6 +22,10 @@ fn shards(interval: &str) -> (Vec<TabletSim>, Gateway) {
 async fn everybody_is_answered(gateway: &Gateway, within: Duration) {
     for _ in 0..6 {
         let mut conn = gateway.conn(KEYSPACE).await;
+        let began = Instant::now();
+        let prepared = wait::within("PREPARE", LIMIT, conn.prep("SELECT 1 + ?")).await;
+        assert!(prepared.is_ok(), "{prepared:?}");
+        assert!(began.elapsed() < within, "PREPARE took {:?}", began.elapsed());
         for sql in ["SELECT 1", "SELECT @@sql_mode <> 'x'", "DO 1"] {
             let began = Instant::now();
             let answered = wait::within(sql, LIMIT, answer::text(&mut conn, sql)).await;

@@ -479,6 +479,48 @@ async fn one_kind_of_statement_does_not_take_the_whole_pool() {
     assert_eq!(cut, 2);
 }
 
+/// Statements that wait for a slow shard keep their connections to the others: there they are bound to their kind's share
+/// like statements that run, or they would take the whole pool of a shard that is well.
+#[tokio::test]
+async fn those_that_wait_for_a_slow_sibling_leave_room_on_a_shard_that_is_well() {
+    let config = format!(
+        "{}[pool]\nsize = 5\nwaiters = 2\nmax_reserved = 1\nabandoned_max = 1\n",
+        timeouts(8000, 6000)
+    );
+    let shards = Shards::start(2, &config);
+    shards.tablets[1]
+        .fault(r#"{"kind":"latency","ms":2500,"statement":"v >= 0"}"#)
+        .await;
+    let mut tasks = Vec::new();
+    let mut good = shards.conn().await;
+    for _ in 0..8 {
+        let mut conn = shards.conn().await;
+        answer::ok(&mut good, "SELECT v FROM t WHERE id = 0").await;
+        tasks.push(tokio::spawn(async move {
+            answer::text(&mut conn, "SELECT COUNT(*) FROM t WHERE v >= 0").await
+        }));
+        // It has its connections, or waits for them.
+        for _ in 0..5 {
+            answer::ok(&mut good, "SELECT v FROM t WHERE id = 0").await;
+        }
+    }
+    let began = Instant::now();
+    for _ in 0..20 {
+        answer::ok(&mut good, "SELECT v FROM t WHERE id = 0").await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    for task in tasks {
+        if let Err(refusal) = task.await.unwrap() {
+            // The slow one may refuse.
+            for code in ["SG2103", "SG2105"] {
+                let (first, also) = (format!("{code}: shop/s0"), format!("shop/s0 ({code})"));
+                let message = &refusal.message;
+                assert!(!message.contains(&first) && !message.contains(&also), "{refusal}");
+            }
+        }
+    }
+}
+
 /// A leg that has begun to answer and waits for a slow sibling looked like a statement that its own shard holds up: kinds of
 /// statement were refused on shards that answer at once.
 #[tokio::test]
