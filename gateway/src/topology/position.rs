@@ -11,10 +11,43 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position {
     /// `MariaDB`: the last transaction of each domain.
-    Domains(BTreeMap<u32, Gtid>),
+    Domains(Domains),
     /// `MySQL`: for each source (with its tag, where there is one) the intervals of transaction numbers, in order,
     /// neither touching nor overlapping.
     Sets(BTreeMap<String, Vec<(u64, u64)>>),
+}
+
+/// A position of `MariaDB`'s.
+#[derive(Clone, Debug)]
+pub struct Domains {
+    last: BTreeMap<u32, Gtid>,
+    /// The last number of each server in each domain, where the server's binary log has all that the position stands for.
+    log: Option<BTreeMap<(u32, u32), u64>>,
+}
+
+/// Two servers with the same last transactions stand at the same place, whatever their logs still know.
+impl PartialEq for Domains {
+    fn eq(&self, other: &Self) -> bool {
+        self.last == other.last
+    }
+}
+
+impl Eq for Domains {}
+
+impl Domains {
+    /// Whether this history has a transaction that was the last of its domain somewhere. A later number alone does not say
+    /// so: another server may have gone on from an earlier one.
+    fn has(&self, domain: u32, their: Gtid) -> bool {
+        self.last.get(&domain).is_some_and(|my| {
+            let later = || match &self.log {
+                Some(log) => log
+                    .get(&(domain, their.server))
+                    .is_some_and(|n| *n >= their.sequence),
+                None => true,
+            };
+            *my == their || (my.sequence > their.sequence && later())
+        })
+    }
 }
 
 /// A transaction of a `MariaDB` domain.
@@ -30,18 +63,31 @@ impl Position {
     /// Reads `MariaDB`'s form. The empty text is the position before everything.
     #[must_use]
     pub fn of_mariadb(text: &str) -> Option<Self> {
-        let mut domains = BTreeMap::new();
-        for gtid in parts(text, ',') {
-            let mut numbers = gtid.split('-');
-            let domain = numbers.next()?.parse().ok()?;
-            let server = numbers.next()?.parse().ok()?;
-            let sequence = numbers.next()?.parse().ok()?;
-            if numbers.next().is_some() {
-                return None;
+        let last = gtids(text)?.into_iter().collect();
+        Some(Self::Domains(Domains { last, log: None }))
+    }
+
+    /// The same position, told by a server whose binary log has everything that it executed or replicated:
+    /// `gtid_binlog_state`, which has the last number of each server. A log that begins later than the position does tells
+    /// nothing.
+    #[must_use]
+    pub fn with_log(mut self, state: &str) -> Self {
+        if let Self::Domains(position) = &mut self
+            && let Some(state) = gtids(state)
+        {
+            let mut log: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+            for (domain, gtid) in state {
+                let number = log.entry((domain, gtid.server)).or_default();
+                *number = gtid.sequence.max(*number);
             }
-            domains.insert(domain, Gtid { server, sequence });
+            let in_log = |(domain, gtid): (&u32, &Gtid)| {
+                log.get(&(*domain, gtid.server))
+                    .is_some_and(|n| *n >= gtid.sequence)
+            };
+            let whole = position.last.iter().all(in_log);
+            position.log = whole.then_some(log);
         }
-        Some(Self::Domains(domains))
+        self
     }
 
     /// Reads `MySQL`'s form: `uuid:1-5:7,uuid:tag:1-3`. The empty text is the empty set.
@@ -70,15 +116,15 @@ impl Position {
     /// Whether everything in `other` is in this one too. Positions of different kinds contain nothing of each other.
     ///
     /// `MariaDB`'s position names only the last transaction of a domain: if that has the same number but comes from
-    /// another server the histories went apart, and neither contains the other. Whether an earlier one differs cannot be
-    /// seen from a position.
+    /// another server the histories went apart, and neither contains the other. Whether an earlier one differs is seen from
+    /// this server's log, see [`Position::with_log`], and not without it.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Domains(mine), Self::Domains(theirs)) => theirs.iter().all(|(domain, their)| {
-                mine.get(domain)
-                    .is_some_and(|my| my.sequence > their.sequence || my == their)
-            }),
+            (Self::Domains(mine), Self::Domains(theirs)) => theirs
+                .last
+                .iter()
+                .all(|(domain, their)| mine.has(*domain, *their)),
             (Self::Sets(mine), Self::Sets(theirs)) => theirs.iter().all(|(source, intervals)| {
                 let covering = mine.get(source).map_or(&[][..], Vec::as_slice);
                 intervals
@@ -93,7 +139,7 @@ impl Position {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Domains(domains) => domains.is_empty(),
+            Self::Domains(domains) => domains.last.is_empty(),
             Self::Sets(sets) => sets.is_empty(),
         }
     }
@@ -103,6 +149,7 @@ impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: Vec<String> = match self {
             Self::Domains(domains) => domains
+                .last
                 .iter()
                 .map(|(domain, g)| format!("{domain}-{}-{}", g.server, g.sequence))
                 .collect(),
@@ -121,6 +168,19 @@ impl fmt::Display for Position {
         };
         f.write_str(&text.join(","))
     }
+}
+
+/// `domain-server-sequence`, several with commas between them.
+fn gtids(text: &str) -> Option<Vec<(u32, Gtid)>> {
+    let gtid = |text: &str| {
+        let mut numbers = text.split('-');
+        let domain = numbers.next()?.parse().ok()?;
+        let server = numbers.next()?.parse().ok()?;
+        let sequence = numbers.next()?.parse().ok()?;
+        let whole = numbers.next().is_none();
+        whole.then_some((domain, Gtid { server, sequence }))
+    };
+    parts(text, ',').map(gtid).collect()
 }
 
 fn parts(text: &str, by: char) -> impl Iterator<Item = &str> {
@@ -177,6 +237,24 @@ mod tests {
         assert!(!maria("0-1-10").contains(&maria("0-2-10")));
         assert!(!maria("0-2-10").contains(&maria("0-1-10")));
         assert!(maria("0-2-11").contains(&maria("0-1-10")), "after a failover");
+    }
+
+    /// A replica that somebody wrote to had fewer transactions than its primary, and was taken for a part of it.
+    #[test]
+    fn a_log_tells_histories_apart_that_a_later_number_does_not() {
+        let primary = |state: &str| maria("0-1-500").with_log(state);
+        let (replica, written_to) = (maria("0-1-100"), maria("0-2-101"));
+        assert!(maria("0-1-500").contains(&written_to), "nobody can tell");
+        assert!(primary("0-1-500").contains(&replica));
+        assert!(!primary("0-1-500").contains(&written_to));
+        // It was the primary once.
+        assert!(!primary("0-1-500,0-2-50").contains(&written_to));
+        assert!(primary("0-1-500,0-2-101").contains(&written_to));
+        // A log that does not reach back, or that nobody can read, tells nothing.
+        for state in ["", "0-1-499", "0-3-7", "garbage"] {
+            assert!(primary(state).contains(&written_to), "{state}");
+        }
+        assert_eq!(primary("0-1-500,0-2-50"), maria("0-1-500"));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl NamedRow {
 }
 
 /// The variables that make up a server's facts; each server has some of them.
-pub(super) const VARIABLES: [&str; 11] = [
+pub(super) const VARIABLES: [&str; 13] = [
     "version",
     "read_only",
     "super_read_only",
@@ -73,6 +73,8 @@ pub(super) const VARIABLES: [&str; 11] = [
     "server_uid",
     "gtid_current_pos",
     "gtid_binlog_pos",
+    "gtid_binlog_state",
+    "log_slave_updates",
     "gtid_executed",
 ];
 
@@ -133,16 +135,22 @@ fn is_on(text: &str) -> bool {
 }
 
 /// `gtid_current_pos` joins what a `MariaDB` wrote itself and what it applied. It leaves out what it wrote under an
-/// earlier server id, so an empty one falls back to the binary log's.
+/// earlier server id, so an empty one falls back to the binary log's. With `log_slave_updates` the log has both.
 fn position(variables: &NamedRow) -> Option<Position> {
     if let Some(executed) = variables.get(&["gtid_executed"]) {
         return Position::of_mysql(executed);
     }
     let of = |name| variables.get(&[name]).map(Position::of_mariadb);
-    match (of("gtid_current_pos"), of("gtid_binlog_pos")) {
+    let last = match (of("gtid_current_pos"), of("gtid_binlog_pos")) {
         (Some(Some(current)), Some(Some(binlog))) if current.is_empty() => Some(binlog),
         (Some(current), _) => current,
         (None, binlog) => binlog.flatten(),
+    };
+    match variables.get(&["gtid_binlog_state"]) {
+        Some(state) if variables.get(&["log_slave_updates"]).is_some_and(is_on) => {
+            last.map(|position| position.with_log(state))
+        }
+        Some(_) | None => last,
     }
 }
 
@@ -415,6 +423,21 @@ mod tests {
         assert_eq!(with("", ""), Position::of_mariadb(""));
         assert_eq!(with("garbage", "0-1-6"), None);
         assert_eq!(position(&row(&[("read_only", Some("0"))])), None);
+    }
+
+    #[test]
+    fn a_log_of_everything_tells_of_whom_a_position_is() {
+        let with = |updates: &str| {
+            let log = row(&[
+                ("gtid_current_pos", Some("0-1-9")),
+                ("gtid_binlog_state", Some("0-1-9")),
+                ("log_slave_updates", Some(updates)),
+            ]);
+            position(&log).unwrap()
+        };
+        let other = Position::of_mariadb("0-2-5").unwrap();
+        assert!(!with("ON").contains(&other));
+        assert!(with("OFF").contains(&other), "what it replicated is in no log");
     }
 
     #[test]
