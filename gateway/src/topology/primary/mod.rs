@@ -5,6 +5,7 @@
 //! incumbent claims, nobody else does                  -> it is the primary
 //! incumbent claims, another does                      -> look at the incumbent again, if its word is the older one; then:
 //!   the incumbent has everything the other has        -> the other is quarantined
+//!   the other was primary, and was succeeded          -> likewise: what only it has was lost with its term, and told
 //!   it has not, or nobody can tell                    -> split brain
 //! incumbent takes no writes or is gone, nobody claims -> vacant
 //! incumbent takes no writes or is gone, one claims    -> that one is the primary, unless it lacks something of a living
@@ -14,7 +15,8 @@
 //!
 //! An incumbent keeps its term: nobody takes it away but by not writing any more. A split brain stays one until an operator
 //! decides, or until only the incumbent claims and has everything that the others have: one of two diverged servers may
-//! die, and the other would serve as if nothing were lost.
+//! die, and the other would serve as if nothing were lost. Nor is a tablet that was succeeded and came back, and lacks anything of
+//! the incumbent, its heir: it never stopped claiming, so nobody has promoted it.
 
 mod claim;
 
@@ -51,6 +53,8 @@ pub struct Term {
     pub quarantined: BTreeSet<TabletAlias>,
     /// Who took writes beside the primary and went apart from it, until that is settled.
     pub rivals: BTreeSet<TabletAlias>,
+    /// Who was primary and was succeeded, until it is seen to take no writes any more.
+    pub deposed: BTreeSet<TabletAlias>,
 }
 
 impl Term {
@@ -63,6 +67,19 @@ impl Term {
             rejected: BTreeSet::new(),
             quarantined: BTreeSet::new(),
             rivals: BTreeSet::new(),
+            deposed: BTreeSet::new(),
+        }
+    }
+
+    /// The term of the tablet that follows.
+    fn succeeded_by(mut self, heir: &TabletAlias) -> Self {
+        self.deposed.insert(self.primary);
+        self.deposed.remove(heir);
+        self.quarantined.remove(heir);
+        Self {
+            deposed: self.deposed,
+            quarantined: self.quarantined,
+            ..Self::of(heir.clone())
         }
     }
 
@@ -198,6 +215,7 @@ impl<'a> Judged<'a> {
         };
         term.rejected.retain(still);
         term.quarantined.retain(still);
+        term.deposed.retain(still);
         let rivals: Vec<Seen<'a>> = claiming
             .iter()
             .filter(|t| !term.rejected.contains(t.alias))
@@ -232,7 +250,8 @@ impl<'a> Judged<'a> {
         let mut look_again = None;
         for rival in rivals {
             // Without positions: a replica that somebody stopped is not one that somebody promoted.
-            let contained = has_all_of(rival).unwrap_or_else(|| claim::has_channels(rival));
+            let contained = has_all_of(rival).unwrap_or_else(|| claim::has_channels(rival))
+                || term.deposed.contains(rival.alias);
             if contained && term.quarantined.contains(rival.alias) || term.rivals.contains(rival.alias) {
                 continue;
             }
@@ -271,15 +290,23 @@ impl<'a> Judged<'a> {
         if !term.rivals.is_empty() {
             return verdict(term, Leadership::SplitBrain);
         }
-        match claiming {
-            [] => verdict(term, vacant(gone)),
+        // One that claimed while the incumbent wrote, or was succeeded by it, was not promoted in its place.
+        let pretends = |t: &Seen<'_>| {
+            let known = term.quarantined.contains(t.alias) || term.deposed.contains(t.alias);
+            known && !self.has_all_of_incumbent(t).unwrap_or_else(|| !claim::has_channels(t))
+        };
+        let (pretenders, heirs): (Vec<Seen<'a>>, Vec<Seen<'a>>) = claiming.iter().copied().partition(pretends);
+        match heirs.as_slice() {
+            [] => match pretenders.first() {
+                Some(behind) if *gone == Claim::ReadOnly => {
+                    let behind = Vacancy::Behind(behind.alias.clone());
+                    verdict(term, Leadership::Vacant(behind))
+                }
+                Some(_) | None => verdict(term, vacant(gone)),
+            },
             [heir] => {
-                let has_all = self.has_all_of_incumbent(heir);
-                let lacks_writes = has_all == Some(false);
-                // One that claimed while the incumbent still wrote was not promoted in its place: somebody stopped it.
-                let pretender = term.quarantined.contains(heir.alias)
-                    && !has_all.unwrap_or_else(|| !claim::has_channels(heir));
-                if pretender || (lacks_writes && *gone == Claim::ReadOnly) {
+                let lacks_writes = self.has_all_of_incumbent(heir) == Some(false);
+                if lacks_writes && *gone == Claim::ReadOnly {
                     let behind = Vacancy::Behind(heir.alias.clone());
                     term.quarantined.insert(heir.alias.clone());
                     return verdict(term, Leadership::Vacant(behind));
@@ -288,7 +315,7 @@ impl<'a> Judged<'a> {
                 let leadership = seen.map_or_else(|| vacant(gone), |seen| Leadership::Writes { seen });
                 Verdict {
                     lacks_writes,
-                    ..verdict(Term::of(heir.alias.clone()), leadership)
+                    ..verdict(term.succeeded_by(heir.alias), leadership)
                 }
             }
             many => {
@@ -317,6 +344,7 @@ impl<'a> Judged<'a> {
         let mut term = Term::of(heir.alias.clone());
         term.confirmed = true;
         term.quarantined.insert(self.term.primary.clone());
+        term.deposed.insert(self.term.primary.clone());
         Some(verdict(term, Leadership::Writes { seen }))
     }
 
