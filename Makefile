@@ -4,8 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# Rounds of `make soak`.
+N ?= 100
 
-.PHONY: help demo bench bench-faults bench-throughput test test-tools test-build fmt fmt-check lint doc deny clean-tools
+.PHONY: help demo bench bench-faults bench-throughput test soak test-tools test-build fmt fmt-check lint doc deny clean-tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +37,9 @@ bench-faults: ## a slow shard, a slow query, a retry storm, failovers, a crowd w
 
 test: test-tools test-build ## install what the tests need (as root), build, run every test
 	tests/run
+
+soak: test-tools test-build ## N planned promotions and N killed primaries of real servers; make soak N=100
+	SHARDGATE_SOAK=$(N) tests/run -p shardgate-tests --test e2e -- --nocapture failovers::repeated_failovers
 
 test-tools: ## only install, or name, what the tests need
 	tests/tools

@@ -23,6 +23,7 @@ pub mod replicated;
 pub mod sim;
 pub mod tools;
 pub mod wait;
+pub mod workload;
 
 pub use answer::{Answer, Order, Outcome, Pair};
 pub use fault::{Fault, FaultProxy};
@@ -31,3 +32,4 @@ pub use gateway::Gateway;
 pub use mariadb::{Database, MariaDb};
 pub use replicated::Replicated;
 pub use sim::TabletSim;
+pub use workload::Workload;

@@ -28,11 +28,25 @@ const INIT_SQL: &str = "SET SESSION sql_log_bin = 0;\n\
     CREATE OR REPLACE USER 'app'@'%' IDENTIFIED BY 'app-secret';\n\
     GRANT ALL ON *.* TO 'app'@'%';\n";
 
+/// Takes back what a gateway's user must not have where the primary may change.
+const BELOW_READ_ONLY: &str = "REVOKE READ ONLY ADMIN, SUPER ON *.* FROM 'app'@'%';\n";
+
+/// What the application's user may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AppUser {
+    /// Everything.
+    #[default]
+    MayAll,
+    /// Everything but writing while the server is read-only.
+    ObeysReadOnly,
+}
+
 /// One server process; killed and removed on drop.
 #[derive(Debug)]
 pub struct MariaDb {
     addr: SocketAddr,
     options: Vec<String>,
+    user: AppUser,
     process: Supervised,
 }
 
@@ -44,12 +58,17 @@ impl MariaDb {
 
     /// The same with further options of `mariadbd`, such as `--read-only=1`.
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_for(AppUser::default(), options)
+    }
+
+    /// The same with the application's user held to this, from its first moment on and after each restart.
+    pub fn start_for(user: AppUser, options: &[&str]) -> Self {
         for _ in 1..PORT_ATTEMPTS {
-            if let Some(server) = Self::try_start(options) {
+            if let Some(server) = Self::try_start(user, options) {
                 return server;
             }
         }
-        Self::try_start(options).expect("a free port stays free at least once in a few attempts")
+        Self::try_start(user, options).expect("a free port stays free at least once in a few attempts")
     }
 
     /// A server shared by all tests of this process, number `n`. Tests keep apart by databases of their own; one that
@@ -96,21 +115,41 @@ impl MariaDb {
 
     /// Starts a killed server again, at its address and with its data.
     pub fn restart(&mut self) {
-        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
-        *self = Self::launch(self.addr, &options, &self.process.dir().join("data"))
-            .expect("nobody took the address meanwhile");
+        self.start_again(&[], &self.process.dir().join("data"));
     }
 
-    fn try_start(options: &[&str]) -> Option<Self> {
-        Self::launch(free_addr(), options, &template())
+    /// Starts an empty server in the place of a killed one, with further options that it has until it is restarted.
+    pub fn replace(&mut self, options: &[&str]) {
+        let lasting = self.options.clone();
+        self.start_again(options, &template());
+        self.options = lasting;
+    }
+
+    fn start_again(&mut self, more: &[&str], data: &Path) {
+        let options: Vec<&str> = self
+            .options
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        *self =
+            Self::launch(self.addr, self.user, &options, data).expect("nobody took the address meanwhile");
+    }
+
+    fn try_start(user: AppUser, options: &[&str]) -> Option<Self> {
+        Self::launch(free_addr(), user, options, &template())
     }
 
     /// A server over a copy of a data directory.
-    fn launch(addr: SocketAddr, options: &[&str], data: &Path) -> Option<Self> {
+    fn launch(addr: SocketAddr, user: AppUser, options: &[&str], data: &Path) -> Option<Self> {
         let dir = Supervised::directory();
         copy_dir(data, &dir.path().join("data"));
         let init = dir.path().join("init.sql");
-        fs::write(&init, INIT_SQL).expect("the private directory is writable");
+        let sql = match user {
+            AppUser::MayAll => INIT_SQL.to_owned(),
+            AppUser::ObeysReadOnly => format!("{INIT_SQL}{BELOW_READ_ONLY}"),
+        };
+        fs::write(&init, sql).expect("the private directory is writable");
         let options: Vec<String> = options.iter().map(|&o| o.to_owned()).collect();
         let mut args = server_options(dir.path(), addr);
         args.extend(options.iter().cloned());
@@ -118,6 +157,7 @@ impl MariaDb {
         let server = Self {
             addr,
             options,
+            user,
             process,
         };
         server.wait_until_ready().then_some(server)

@@ -10,6 +10,7 @@ mod demo;
 mod docs;
 mod failing;
 mod failover;
+mod failovers;
 mod guards;
 mod harness;
 mod health;
