@@ -68,7 +68,11 @@ impl Attempt {
         }
         match self.kind {
             Some(kind) => kind.record(outcome, at),
-            None if guarded && outcome == Outcome::Timeout && self.work != Work::CONNECT => {
+            None if guarded
+                && outcome == Outcome::Timeout
+                && self.work != Work::CONNECT
+                && !gate.is_succeeded() =>
+            {
                 let shard = Arc::clone(gate.shard());
                 let fingerprint = self.work.fingerprint();
                 gate.shard()

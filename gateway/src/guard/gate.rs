@@ -110,6 +110,11 @@ impl Gate {
         if known { Outcome::Neutral } else { outcome }
     }
 
+    /// Whether it leads to a primary in whose place another is: what comes from there says nothing of the shard any more.
+    pub(super) fn is_succeeded(&self) -> bool {
+        self.role == Role::Primary && self.shard.buffer().follows_another(&self.tablet)
+    }
+
     /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth
     /// for the others. Zero if the pool is too small to be shared.
     pub fn beyond_share(&self, size: usize) -> usize {

@@ -72,6 +72,13 @@ impl Kinds {
         }
     }
 
+    /// Another primary: what was learned of a kind on the old one no longer counts.
+    pub fn renew(&self, now: Time) {
+        for (_, breaker) in self.breakers.all() {
+            breaker.renew(now);
+        }
+    }
+
     /// All of them, as they are now.
     pub fn all(&self) -> Vec<(u64, Arc<Breaker>)> {
         self.breakers.all()
@@ -147,5 +154,22 @@ mod tests {
             kinds.check(work, now.after(Duration::from_secs(3))).is_ok(),
             "and was given back"
         );
+    }
+    /// Statements that a frozen primary never answered were refused on the one that took its place, too.
+    #[test]
+    fn another_primary_is_asked_at_once() {
+        let kinds = Kinds::new(Config::fingerprint());
+        let (now, work) = (Time::from_nanos(1), Work::statement(7));
+        let late = |kinds: &Kinds| kinds.timed_out(work, now, quiet);
+        for _ in 0..2 {
+            late(&kinds);
+        }
+        let sent = kinds.try_acquire(work, now).unwrap().unwrap();
+        late(&kinds);
+        assert!(kinds.check(work, now).is_err());
+        kinds.renew(now);
+        assert!(kinds.check(work, now).is_ok());
+        sent.record(shardgate_breaker::Outcome::Timeout, now);
+        assert!(kinds.check(work, now).is_ok(), "of the old one");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shardgate_breaker::{Breaker, EjectionCap, Listener, RetryBudget};
+use shardgate_breaker::{Breaker, EjectionCap, Listener, RetryBudget, Time};
 
 use super::buffer::ShardBuffer;
 use super::kinds::Kinds;
@@ -64,6 +64,14 @@ impl ShardGuard {
     /// The breaker of its primary; none if breakers are off.
     pub fn breaker(&self) -> Option<&Arc<Breaker>> {
         self.breaker.as_ref()
+    }
+
+    /// Another primary: what is still on its way to the old one says nothing of it.
+    pub fn renew(&self, now: Time) {
+        if let Some(breaker) = &self.breaker {
+            breaker.renew(now);
+        }
+        self.kinds.renew(now);
     }
 
     /// Where requests wait while it has no primary.

@@ -128,10 +128,8 @@ impl Follower {
     /// Another tablet of the shard is the primary now, and everybody goes by it.
     pub(super) fn has_moved(&self, following: &Following, shard: &ShardId) {
         let guards = self.fleet.guards();
-        if let Some(breaker) = guards.shard(shard).breaker() {
-            // What is still on its way to the old one says nothing of the new one.
-            breaker.renew(guards.time(clock::now()));
-        }
+        // What is still on its way to the old one says nothing of the new one.
+        guards.shard(shard).renew(guards.time(clock::now()));
         if let Some(followed) = following.shards.get(shard) {
             guards.buffer(shard).appointed(&followed.term.primary);
         }

@@ -49,6 +49,12 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    fn follows_another(&self, tablet: &TabletAlias) -> bool {
+        self.primary.as_ref().is_some_and(|primary| primary != tablet)
+    }
+}
+
 #[derive(Debug)]
 struct Waiter {
     call: oneshot::Sender<Call>,
@@ -170,7 +176,7 @@ impl ShardBuffer {
     /// that the sign says nothing more of the tablet.
     pub fn sign(&self, tablet: &TabletAlias, now: Instant) -> bool {
         let mut state = self.lock();
-        if state.primary.as_ref().is_some_and(|p| p != tablet) {
+        if state.follows_another(tablet) {
             // Of the last primary. Nobody is surprised.
             return true;
         }
@@ -183,6 +189,11 @@ impl ShardBuffer {
             _ => None,
         };
         self.begin(&mut state, Cause::Sign, since, now) && is_wet(&state)
+    }
+
+    /// Whether another tablet than this one was seen to take writes since.
+    pub(in crate::guard) fn follows_another(&self, tablet: &TabletAlias) -> bool {
+        self.lock().follows_another(tablet)
     }
 
     /// Whether a request that failed on the primary, and began when so many changes were counted, is to be sent again at

@@ -5,7 +5,7 @@ use super::common::Common;
 use super::*;
 use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
-use crate::base::{GatewayError, ShardId, TabletAlias};
+use crate::base::{GatewayError, Role, ShardId, TabletAlias};
 use crate::guard::{GuardSettings, Guards};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -497,4 +497,34 @@ async fn a_buffer_that_gives_up_opens_the_breaker_and_an_open_breaker_keeps_it_f
     assert!(!buffer.sign(&alias("a"), clock::now()));
     // An announcement overrides that.
     assert!(buffer.announce(clock::now()));
+}
+
+/// Deadlines of statements that a frozen primary never answered passed after another had taken its place, and cut off
+/// their kind there.
+#[tokio::test(start_paused = true)]
+async fn what_a_succeeded_primary_does_not_answer_is_held_against_no_kind() {
+    let guards = Guards::new(
+        GuardSettings::default(),
+        clock::now(),
+        1,
+        Arc::new(Metrics::default()),
+    );
+    let id = ShardId::new("k", "0");
+    let (gate, shard) = (guards.gate(&id, &alias("a"), Role::Primary), guards.shard(&id));
+    let work = shardgate_breaker::Work::statement(7);
+    let kinds_after = async |primary: &str, moved: bool| {
+        let attempts: Vec<_> = (0..3).map(|_| gate.start_held(work, clock::now())).collect();
+        tokio::time::advance(SECOND).await;
+        let (primary, seen) = (alias(primary), clock::now());
+        if moved {
+            shard.renew(guards.time(seen));
+        }
+        shard.buffer().told(News::Writes { primary, seen }, seen);
+        for attempt in attempts {
+            attempt.gave_up(&gate, Some(SECOND), clock::now());
+        }
+        shard.kinds().all().len()
+    };
+    assert_eq!(kinds_after("b", true).await, 0);
+    assert_eq!(kinds_after("a", false).await, 1);
 }
