@@ -293,9 +293,13 @@ impl<'a> Judged<'a> {
         // One that claimed while the incumbent wrote, or was succeeded by it, was not promoted in its place.
         let pretends = |t: &Seen<'_>| {
             let known = term.quarantined.contains(t.alias) || term.deposed.contains(t.alias);
-            known && !self.has_all_of_incumbent(t).unwrap_or_else(|| !claim::has_channels(t))
+            known
+                && !self
+                    .has_all_of_incumbent(t)
+                    .unwrap_or_else(|| !claim::has_channels(t))
         };
-        let (pretenders, heirs): (Vec<Seen<'a>>, Vec<Seen<'a>>) = claiming.iter().copied().partition(pretends);
+        let (pretenders, heirs): (Vec<Seen<'a>>, Vec<Seen<'a>>) =
+            claiming.iter().copied().partition(pretends);
         match heirs.as_slice() {
             [] => match pretenders.first() {
                 Some(behind) if *gone == Claim::ReadOnly => {
