@@ -9,13 +9,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::record::Window;
+use super::record::{Window, median};
 
 /// How often it is asked.
 const EVERY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the timers are tried.
 const TICK: Duration = Duration::from_millis(5);
+
+/// What a look is read from.
+const GAUGES: [&str; 6] = [
+    "shard_breaker_state",
+    "replica_breaker_state",
+    "query_breaker_state",
+    "shardgate_pool_busy",
+    "shardgate_pool_waiting",
+    "shardgate_buffer_requests_in_flight",
+];
+/// How often breakers have opened.
+const TRIPS: [&str; 2] = ["shard_breaker_trips_total", "replica_breaker_trips_total"];
 
 /// One look at the gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,16 +66,16 @@ impl Observed {
             .filter(|(at, _)| (window.from..window.to).contains(at))
             .collect();
         let piece = |at: Duration| at.as_secs() / 2;
-        let mut pieces: Vec<Duration> = within
+        let pieces: Vec<f64> = within
             .chunk_by(|(a, _), (b, _)| piece(*a) == piece(*b))
             .map(|chunk| {
                 let mut late: Vec<Duration> = chunk.iter().map(|(_, late)| *late).collect();
                 late.sort_unstable();
-                late.get(late.len() * 99 / 100).copied().unwrap_or_default()
+                let late = late.get(late.len() * 99 / 100).copied().unwrap_or_default();
+                late.as_secs_f64()
             })
             .collect();
-        pieces.sort_unstable();
-        pieces.get(pieces.len() / 2).copied().unwrap_or_default()
+        Duration::from_secs_f64(median(pieces).unwrap_or_default())
     }
 }
 
@@ -125,17 +137,17 @@ impl Drop for Observer {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // counts far below 2^52
 /// Looks once; `None` if the gateway does not answer.
 pub(crate) async fn look(admin: SocketAddr, began: Instant) -> Option<Sample> {
     let at = began.elapsed();
-    let text = get(admin, "/metrics").await?;
-    let held = buffer_counts(admin).await.unwrap_or_default();
-    Some(Sample {
-        at,
-        buffered: held.buffered.saturating_sub(held.drained + held.evicted) as f64,
-        ..read(&text)
-    })
+    let text = named(admin, "/metrics", &GAUGES).await?;
+    Some(Sample { at, ..read(&text) })
+}
+
+/// A page of counters with these alone: of hundreds of shards, all of them are megabytes.
+async fn named(admin: SocketAddr, page: &str, names: &[&str]) -> Option<String> {
+    let asked: Vec<String> = names.iter().map(|name| format!("name[]={name}")).collect();
+    get(admin, &format!("{page}?{}", asked.join("&"))).await
 }
 
 /// Requests that reparent buffers have taken in, and let go either way, ever.
@@ -148,28 +160,32 @@ pub(crate) struct BufferCounts {
 
 /// What the gateway says of its reparent buffers; `None` if it says nothing.
 pub(crate) async fn buffer_counts(admin: SocketAddr) -> Option<BufferCounts> {
-    let vars: serde_json::Value = serde_json::from_str(&get(admin, "/debug/vars").await?).ok()?;
+    const COUNTS: [&str; 3] = [
+        "BufferRequestsBuffered",
+        "BufferRequestsDrained",
+        "BufferRequestsEvicted",
+    ];
+    let vars: serde_json::Value = serde_json::from_str(&named(admin, "/debug/vars", &COUNTS).await?).ok()?;
     let sum = |name: &str| {
         let counts = vars.get(name)?.as_object()?;
         Some(counts.values().filter_map(serde_json::Value::as_u64).sum())
     };
     Some(BufferCounts {
-        buffered: sum("BufferRequestsBuffered")?,
-        drained: sum("BufferRequestsDrained")?,
-        evicted: sum("BufferRequestsEvicted")?,
+        buffered: sum(COUNTS[0])?,
+        drained: sum(COUNTS[1])?,
+        evicted: sum(COUNTS[2])?,
     })
 }
 
 /// How often breakers of shards and replicas have opened, ever, by reason.
 pub(crate) async fn trips(admin: SocketAddr) -> Option<BTreeMap<String, u64>> {
-    Some(read_trips(&get(admin, "/metrics").await?))
+    Some(read_trips(&named(admin, "/metrics", &TRIPS).await?))
 }
 
 fn read_trips(text: &str) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for line in text.lines() {
-        let counter = ["shard_breaker_trips_total{", "replica_breaker_trips_total{"];
-        if !counter.iter().any(|name| line.starts_with(name)) {
+        if !TRIPS.iter().any(|name| line.starts_with(&format!("{name}{{"))) {
             continue;
         }
         let reason = line
@@ -204,6 +220,7 @@ fn read(text: &str) -> Sample {
             "query_breaker_state" => out.queries_cut += f64::from(u8::from(value > 0.5)),
             "shardgate_pool_busy" => out.busy += value,
             "shardgate_pool_waiting" => out.waiting += value,
+            "shardgate_buffer_requests_in_flight" => out.buffered += value,
             _ => {}
         }
     }

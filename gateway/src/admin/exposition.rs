@@ -24,22 +24,23 @@ pub(super) fn render(families: &[Family]) -> String {
         // Writing to a text cannot fail.
         let _ = writeln!(out, "# HELP {name} {}", family.help.replace('\\', "\\\\"));
         let _ = writeln!(out, "# TYPE {name} {kind}");
+        let mut labels = Labels::of(family);
         match &family.values {
-            Values::Counter(n) => line(&mut out, &name, "", *n),
-            Values::Gauge(n) => line(&mut out, &name, "", *n),
+            Values::Counter(n) => line(&mut out, &name, "", n),
+            Values::Gauge(n) => line(&mut out, &name, "", n),
             Values::Counters(all) => {
                 for (text, n) in all {
-                    line(&mut out, &name, &labels(family, text), *n);
+                    line(&mut out, &name, labels.write(text), n);
                 }
             }
             Values::Gauges(all) => {
                 for (text, n) in all {
-                    line(&mut out, &name, &labels(family, text), *n);
+                    line(&mut out, &name, labels.write(text), n);
                 }
             }
             Values::Timings(all) => {
                 for (text, reading) in all {
-                    histogram(&mut out, &name, &labels(family, text), reading);
+                    histogram(&mut out, &name, labels.write(text), reading);
                 }
             }
         }
@@ -57,31 +58,50 @@ fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Displa
 
 fn histogram(out: &mut String, name: &str, labels: &str, reading: &TimingReading) {
     let comma = if labels.is_empty() { "" } else { "," };
-    let bucket = format!("{name}_bucket");
+    let bucket = |out: &mut String, bound: std::fmt::Arguments<'_>, n: u64| {
+        let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {n}");
+    };
     for (bound, n) in BUCKETS.iter().zip(&reading.cumulative) {
-        let with = format!("{labels}{comma}le=\"{}\"", bound.as_secs_f64());
-        line(out, &bucket, &with, n);
+        bucket(out, format_args!("{}", bound.as_secs_f64()), *n);
     }
     // Read once more than the count, a bucket may be ahead of it: the last one is the count by definition.
     let all = reading.cumulative[BUCKETS.len()];
-    line(out, &bucket, &format!("{labels}{comma}le=\"+Inf\""), all);
+    bucket(out, format_args!("+Inf"), all);
     let seconds = std::time::Duration::from_nanos(reading.total_nanos).as_secs_f64();
     line(out, &format!("{name}_sum"), labels, seconds);
     line(out, &format!("{name}_count"), labels, all);
 }
 
-fn labels(family: &Family, text: &str) -> String {
-    let one = |(name, value): (String, &str)| format!("{name}=\"{}\"", escaped(value));
-    family
-        .labels_of(text)
-        .into_iter()
-        .map(one)
-        .collect::<Vec<_>>()
-        .join(",")
+/// Writes the labels of a family's values, one value after the other into the same text.
+#[derive(Debug)]
+struct Labels<'a> {
+    family: &'a Family,
+    names: Vec<String>,
+    text: String,
 }
 
-fn escaped(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
+impl<'a> Labels<'a> {
+    fn of(family: &'a Family) -> Self {
+        Self {
+            family,
+            names: family.label_names(),
+            text: String::new(),
+        }
+    }
+
+    fn write(&mut self, value: &str) -> &str {
+        self.text.clear();
+        for (name, cell) in self.names.iter().zip(self.family.cells(value)) {
+            let comma = if self.text.is_empty() { "" } else { "," };
+            let _ = write!(self.text, "{comma}{name}=\"");
+            escape(&mut self.text, cell);
+            self.text.push('"');
+        }
+        &self.text
+    }
+}
+
+fn escape(out: &mut String, value: &str) {
     for c in value.chars() {
         match c {
             '\\' => out.push_str("\\\\"),
@@ -90,7 +110,6 @@ fn escaped(value: &str) -> String {
             other => out.push(other),
         }
     }
-    out
 }
 
 #[cfg(test)]

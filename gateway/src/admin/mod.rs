@@ -1,6 +1,7 @@
 //! The HTTP side: health, counters, reload. It only reads what the inner rooms publish and calls what they offer.
 
 mod breakers;
+mod counted;
 mod exposition;
 mod primary;
 mod vars;
@@ -9,7 +10,6 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
@@ -83,12 +83,14 @@ pub enum ForceError {
 
 /// The routes of the HTTP side; `extra` is nested as it is (the demo hands in `/sim`).
 pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
+    let counted = Router::new()
+        .route("/debug/vars", get(counted::debug_vars::<C>))
+        .route("/metrics", get(counted::metrics::<C>))
+        .with_state(counted::Counted::new(&control));
     Router::new()
         .route("/", get(index))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz::<C>))
-        .route("/debug/vars", get(debug_vars::<C>))
-        .route("/metrics", get(metrics::<C>))
         .route("/debug/health", get(debug_health::<C>))
         .route(
             "/debug/breakers",
@@ -106,6 +108,7 @@ pub fn router<C: Control>(control: Arc<C>, extra: Router) -> Router {
             post(primary::reparent::<C>),
         )
         .with_state(control)
+        .merge(counted)
         .merge(extra)
 }
 
@@ -124,15 +127,6 @@ async fn readyz<C: Control>(State(control): State<Arc<C>>) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     (status, Json(readiness.body)).into_response()
-}
-
-async fn debug_vars<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {
-    Json(vars::render(&control.families()))
-}
-
-async fn metrics<C: Control>(State(control): State<Arc<C>>) -> Response {
-    let text = exposition::render(&control.families());
-    ([(CONTENT_TYPE, exposition::CONTENT_TYPE)], text).into_response()
 }
 
 async fn debug_health<C: Control>(State(control): State<Arc<C>>) -> Json<Value> {

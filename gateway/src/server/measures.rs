@@ -403,8 +403,8 @@ tablets = [{ alias = "b", address = "h:3" }]
         let table = &page[..page.find("## Labels").unwrap()];
         let listed: Vec<&str> = table.lines().filter(|l| l.starts_with("| `")).skip(1).collect();
         let label = |family: &Family| {
-            let names = family.labels_of("").into_iter();
-            let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
+            let names = family.label_names().into_iter();
+            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
             if names.is_empty() {
                 "none".to_owned()
             } else {
@@ -465,8 +465,8 @@ tablets = [{ alias = "b", address = "h:3" }]
         assert_eq!(shown.get("k/s.3.00000000000000c8"), Some(&1.0));
         assert_eq!(shown.values().filter(|state| **state > 0.0).count(), 1);
         let family = named("X", "x", "", &["Shard", "Fingerprint"], Values::Gauges(shown));
-        let labels = family.labels_of("k/s.3.00000000000000c8");
-        assert_eq!(labels[0], ("shard".to_owned(), "k/s.3"));
+        assert_eq!(family.label_names()[0], "shard");
+        assert_eq!(family.cells("k/s.3.00000000000000c8")[0], "k/s.3");
     }
 
     #[test]

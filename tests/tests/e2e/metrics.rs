@@ -118,6 +118,28 @@ async fn counters_are_strict_json_from_before_the_first_statement_and_only_grow(
     assert!(before["QueryTimings"]["Histograms"]["Select"]["Count"].as_u64() >= Some(7));
 }
 
+#[tokio::test]
+async fn a_page_has_the_names_that_it_is_asked_for() {
+    let fixture = Fixture::scenario().await;
+    let gateway = fixture.gateway();
+    let (status, body) = gateway
+        .http(
+            "GET",
+            "/debug/vars?name[]=ConnCount&name[]=RowsReturned&name[]=Nonsense",
+        )
+        .await;
+    assert_eq!(status, 200, "{body}");
+    let some: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(some, serde_json::json!({"RowsReturned": 0, "ConnCount": 0}));
+    let (status, body) = gateway.http("GET", "/metrics?name[]=shardgate_conn_count").await;
+    assert_eq!(status, 200, "{body}");
+    let values: Vec<&str> = body.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(values, ["shardgate_conn_count 0"]);
+    let (status, body) = gateway.http("GET", "/metrics?name=shardgate_conn_count").await;
+    assert_eq!(status, 400, "{body}");
+    assert!(body.contains("no such parameter: name"), "{body}");
+}
+
 /// Statements of every sort, most of them wrong somewhere, until told to stop; how many.
 async fn hammer(gateway: Arc<Gateway>, number: usize, over: Arc<AtomicBool>) -> u64 {
     let mut made = 0;

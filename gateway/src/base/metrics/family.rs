@@ -77,9 +77,18 @@ impl Family {
         format!("shardgate_{}{suffix}", snake(self.name))
     }
 
-    /// The labels that a value's text stands for, with their names.
+    /// The names of its labels in `/metrics`, in order.
     #[must_use]
-    pub fn labels_of<'a>(&self, text: &'a str) -> Vec<(String, &'a str)> {
+    pub fn label_names(&self) -> Vec<String> {
+        self.labels.iter().map(|name| snake(name)).collect()
+    }
+
+    /// The labels that a value's text stands for, in the order of [`Self::label_names`].
+    #[must_use]
+    pub fn cells<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        if self.labels.is_empty() {
+            return Vec::new();
+        }
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         let mut rest = text;
         for _ in 0..self.wide.min(self.labels.len().saturating_sub(1)) {
@@ -92,11 +101,9 @@ impl Family {
             behind.push(last);
             rest = more;
         }
-        let cells = before
-            .into_iter()
-            .chain(std::iter::once(rest))
-            .chain(behind.into_iter().rev());
-        self.labels.iter().map(|name| snake(name)).zip(cells).collect()
+        before.push(rest);
+        before.extend(behind.into_iter().rev());
+        before
     }
 }
 
@@ -361,7 +368,7 @@ impl BufferMetrics {
             ),
             Family::new(
                 "BufferRequestsSkipped",
-                "Requests not buffered though their shard was buffering, by reason.",
+                "Times that a request, or the failure that told of a lost primary, found no buffering to join or begin, by reason.",
                 &["Keyspace", "ShardName", "Reason"],
                 counters(&b.requests_skipped),
             ),
@@ -405,13 +412,7 @@ mod tests {
 
     #[test]
     fn labels_are_cut_apart_around_the_one_that_may_hold_dots() {
-        let cut = |labels, wide, text: &'static str| -> Vec<&'static str> {
-            family(labels, wide)
-                .labels_of(text)
-                .into_iter()
-                .map(|(_, cell)| cell)
-                .collect()
-        };
+        let cut = |labels, wide, text: &'static str| family(labels, wide).cells(text);
         assert_eq!(cut(&["Tablet", "Event"], 0, "a.b.c.opened"), ["a.b.c", "opened"]);
         assert_eq!(
             cut(&["Operation", "Keyspace", "ShardName"], 1, "Execute.k.s.-80"),
