@@ -13,6 +13,7 @@
 mod admission;
 mod common;
 mod phase;
+mod queue;
 mod room;
 mod settings;
 mod shard;

@@ -59,6 +59,13 @@ impl Room {
         inner.fits(shard, 0, 1, |l| l.requests) && inner.fits(shard, 0, bytes, |l| l.bytes)
     }
 
+    /// Whether an empty room would hold one request of so many bytes.
+    pub(super) fn could_hold(&self, bytes: usize) -> bool {
+        let inner = self.lock();
+        let most = |whole: usize| whole - inner.shards.saturating_sub(1) * inner.kept(whole);
+        most(inner.whole.requests) >= 1 && most(inner.whole.bytes) >= bytes
+    }
+
     /// Gives back what one request took.
     pub(super) fn give_back(&self, shard: &ShardId, bytes: usize) {
         let mut inner = self.lock();
@@ -84,9 +91,14 @@ impl Room {
 }
 
 impl Inner {
+    /// What is kept for each shard of a whole.
+    fn kept(&self, whole: usize) -> usize {
+        whole / (2 * self.shards.max(1))
+    }
+
     fn fits(&self, shard: &ShardId, mine: usize, more: usize, part: impl Fn(&Load) -> usize) -> bool {
         let whole = part(&self.whole);
-        let kept = whole / (2 * self.shards.max(1));
+        let kept = self.kept(whole);
         if mine + more <= kept {
             return true;
         }
@@ -146,6 +158,15 @@ mod tests {
                 bytes: 700
             }
         );
+    }
+
+    #[test]
+    fn what_an_empty_room_does_not_hold_is_known() {
+        // A half in two parts of 250, of which one is another's.
+        let room = room(1000, 1000, 2);
+        assert!(room.could_hold(750) && !room.could_hold(751));
+        let id = ShardId::new("k", "0");
+        assert!(room.take(&id, 750) && !room.could_take(&ShardId::new("k", "1"), 751));
     }
 
     #[test]

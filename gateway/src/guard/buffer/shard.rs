@@ -1,17 +1,16 @@
-//! One shard's buffer.
+//! One shard's buffer: when requests wait, and until when.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use shardgate_breaker::{Breaker, Mode, Reason, State as BreakerState, Time};
-use tokio::sync::oneshot;
 
 use super::admission::{Admission, BufferRefused, Evicted, Request};
 use super::common::Common;
 use super::phase::{Cause, Episode, News, Phase};
+use super::queue::Queue;
 use super::tally::Tally;
 use super::ticket::{Call, Ticket};
 use crate::base::clock::Instant;
@@ -21,7 +20,7 @@ use crate::base::{ShardId, TabletAlias};
 #[derive(Debug)]
 pub struct ShardBuffer {
     id: ShardId,
-    tally: Tally,
+    tally: Arc<Tally>,
     /// Whether a request has to ask at all: not while the primary takes writes and nobody waits.
     attention: AtomicBool,
     state: Mutex<State>,
@@ -35,11 +34,7 @@ struct State {
     news: Option<News>,
     /// The last primary that was seen to take writes.
     primary: Option<TabletAlias>,
-    waiting: BTreeMap<u64, Waiter>,
-    /// The number of the next that waits.
-    number: u64,
-    /// How many that waited are on their way.
-    draining: usize,
+    queue: Queue,
     /// When the last buffering ended.
     ended: Option<Instant>,
     /// The last buffering was given up, and no primary has been seen to take writes since.
@@ -53,12 +48,6 @@ impl State {
     fn follows_another(&self, tablet: &TabletAlias) -> bool {
         self.primary.as_ref().is_some_and(|primary| primary != tablet)
     }
-}
-
-#[derive(Debug)]
-struct Waiter {
-    call: oneshot::Sender<Call>,
-    bytes: usize,
 }
 
 /// Why a shard does not begin to buffer.
@@ -107,17 +96,17 @@ pub struct BufferSnapshot {
 
 impl ShardBuffer {
     pub(in crate::guard) fn new(id: ShardId, common: Arc<Common>) -> Self {
+        let tally = Arc::new(Tally::new(&id, Arc::clone(&common.metrics)));
+        let queue = Queue::new(id.clone(), Arc::clone(&common), Arc::clone(&tally));
         Self {
-            tally: Tally::new(&id, Arc::clone(&common.metrics)),
+            tally,
             id,
             attention: AtomicBool::new(false),
             state: Mutex::new(State {
                 phase: Phase::Idle,
                 news: None,
                 primary: None,
-                waiting: BTreeMap::new(),
-                number: 0,
-                draining: 0,
+                queue,
                 ended: None,
                 given_up: false,
                 moved: 0,
@@ -310,7 +299,7 @@ impl ShardBuffer {
             self.end(&mut state, &failover, "Shutdown", now);
         }
         state.phase = Phase::Idle;
-        self.evict_all(&mut state, Evicted::Shutdown);
+        state.queue.give_up_all(Evicted::Shutdown);
         self.note(&state);
     }
 
@@ -365,28 +354,19 @@ impl ShardBuffer {
 
     /// The time of one that waits is up; `None` if it was called in the same moment.
     pub(super) fn time_is_up(&self, number: u64) -> Option<Call> {
-        let mut state = self.lock();
-        let waiter = state.waiting.remove(&number)?;
-        self.leave(&waiter, Evicted::Window.label());
-        Some(Call::Out(Evicted::Window))
+        let waited = self.lock().queue.give_up(number, Evicted::Window.label());
+        waited.then_some(Call::Out(Evicted::Window))
     }
 
     /// One that waited is gone; whether it was still waiting.
     pub(super) fn abandon(&self, number: u64) -> bool {
-        let mut state = self.lock();
-        match state.waiting.remove(&number) {
-            Some(waiter) => {
-                self.leave(&waiter, "ContextDone");
-                true
-            }
-            None => false,
-        }
+        self.lock().queue.give_up(number, "ContextDone")
     }
 
     /// One that waited has its answer: the next ones go.
     pub(super) fn next(&self) {
         let mut state = self.lock();
-        state.draining = state.draining.saturating_sub(1);
+        state.queue.arrived();
         self.send_on(&mut state, crate::base::clock::now());
         self.note(&state);
     }
@@ -480,59 +460,29 @@ impl ShardBuffer {
         request: Request,
         now: Instant,
     ) -> Result<Ticket, BufferRefused> {
-        let settings = self.common.settings.load();
-        let room = &self.common.room;
-        while !room.take(&self.id, request.bytes) {
-            // Never one of another shard's, and none for one that does not fit all the same.
-            let oldest = if room.could_take(&self.id, request.bytes) {
-                state.waiting.pop_first()
-            } else {
-                None
-            };
-            self.overflowed(state, now);
-            let Some((_, oldest)) = oldest else {
-                self.tally.skipped("BufferFull");
-                let why = state.news.as_ref().map_or("its primary changes", News::why);
-                return Err(BufferRefused::Full {
-                    shard: self.id.to_string(),
-                    why: why.to_owned(),
-                });
-            };
-            self.leave(&oldest, Evicted::Full.label());
-            let _ = oldest.call.send(Call::Out(Evicted::Full));
-        }
-        let (call, called) = oneshot::channel();
-        let number = state.number;
-        state.number += 1;
-        state.waiting.insert(
-            number,
-            Waiter {
-                call,
-                bytes: request.bytes,
-            },
-        );
-        self.tally.buffered();
+        let joined = state.queue.join(request.bytes);
         if let Phase::Buffering(failover) = &mut state.phase {
-            failover.most = failover.most.max(state.waiting.len());
+            failover.most = failover.most.max(state.queue.len());
+            // A buffer that overflows is a shard that fails its clients: once a buffering its breaker opens.
+            if joined.overflowed && !failover.overflowed {
+                failover.overflowed = true;
+                self.trip(now);
+            }
         }
+        let Some(place) = joined.place else {
+            let why = state.news.as_ref().map_or("its primary changes", News::why);
+            return Err(BufferRefused::Full {
+                shard: self.id.to_string(),
+                why: why.to_owned(),
+            });
+        };
         Ok(Ticket {
             shard: Arc::clone(self),
-            number,
+            place,
             since: now,
-            until: now + settings.window,
-            called,
+            until: now + self.common.settings.load().window,
             over: false,
         })
-    }
-
-    /// A buffer that overflows is a shard that fails its clients: once a buffering its breaker opens.
-    fn overflowed(&self, state: &mut State, now: Instant) {
-        if let Phase::Buffering(failover) = &mut state.phase
-            && !failover.overflowed
-        {
-            failover.overflowed = true;
-            self.trip(now);
-        }
     }
 
     fn renew(&self, now: Instant) {
@@ -556,6 +506,7 @@ impl ShardBuffer {
             return;
         };
         self.end(state, &failover, reason, now);
+        state.queue.open(now);
         if !failover.dry_run {
             self.moved(state);
             self.renew(now);
@@ -582,7 +533,7 @@ impl ShardBuffer {
         state.phase = Phase::Idle;
         state.given_up = true;
         self.end(state, &failover, "MaxDurationExceeded", now);
-        self.evict_all(state, Evicted::MaxDuration);
+        state.queue.give_up_all(Evicted::MaxDuration);
         if !failover.dry_run {
             self.trip(now);
         }
@@ -600,16 +551,9 @@ impl ShardBuffer {
         self.tally
             .ended(failover, reason, (lasted, self.common.room.size()));
         tracing::warn!(
-            shard = %self.id, reason, lasted_ms = lasted.as_millis(), waiting = state.waiting.len(), most = failover.most,
+            shard = %self.id, reason, lasted_ms = lasted.as_millis(), waiting = state.queue.len(), most = failover.most,
             "requests no longer wait for a primary"
         );
-    }
-
-    fn evict_all(&self, state: &mut State, evicted: Evicted) {
-        for (_, waiter) in std::mem::take(&mut state.waiting) {
-            self.leave(&waiter, evicted.label());
-            let _ = waiter.call.send(Call::Out(evicted));
-        }
     }
 
     /// Sends on as many as may be on their way at once.
@@ -617,33 +561,17 @@ impl ShardBuffer {
         if !matches!(state.phase, Phase::Draining) {
             return;
         }
-        let most = self.may_be_on_their_way(now);
-        while state.draining < most {
-            let Some((_, waiter)) = state.waiting.pop_first() else {
-                break;
-            };
-            self.common.room.give_back(&self.id, waiter.bytes);
-            if waiter.call.send(Call::Go).is_ok() {
-                self.tally.drained();
-                state.draining += 1;
-            } else {
-                self.tally.evicted("ContextDone");
-            }
-        }
-        if state.draining == 0 && state.waiting.is_empty() {
+        let most = self.may_be_on_their_way(&state.queue, now);
+        state.queue.send_on(most);
+        if state.queue.is_done() {
             state.phase = Phase::Idle;
         }
         self.note(state);
     }
 
-    fn leave(&self, waiter: &Waiter, reason: &str) {
-        self.common.room.give_back(&self.id, waiter.bytes);
-        self.tally.evicted(reason);
-    }
-
     /// How many may be sent at once: while the breaker recovers only its one probe, and none while it refuses all.
-    fn may_be_on_their_way(&self, now: Instant) -> usize {
-        let all = self.common.settings.load().drain_concurrency.max(1);
+    fn may_be_on_their_way(&self, queue: &Queue, now: Instant) -> usize {
+        let all = queue.may_go(self.common.settings.load().drain_concurrency.max(1), now);
         match &*self.breaker.load() {
             None => all,
             // Whoever forced it means what it says to those that ask.

@@ -304,6 +304,30 @@ async fn those_that_waited_go_a_few_at_a_time_the_oldest_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_go_at_first_and_one_more_each_25_ms_up_to_what_may() {
+    let settings = BufferSettings {
+        drain_concurrency: 4,
+        ..BufferSettings::default()
+    };
+    let (shard, _) = one(settings);
+    shard.writes("a", clock::now());
+    assert!(shard.sign("a"));
+    let tickets: Vec<Ticket> = (0..20).map(|_| shard.ticket(WRITE)).collect();
+    shard.writes("a", clock::now());
+    let mut waiting = Vec::new();
+    for ticket in tickets {
+        waiting.push(shard.waiting());
+        // Its answer comes 30 ms later, and lets those go that may by then.
+        let drained = ticket.wait().await.unwrap();
+        tokio::time::advance(Duration::from_millis(30)).await;
+        drop(drained);
+    }
+    // Two at once, then three, then four.
+    assert_eq!(waiting[..6], [18, 16, 14, 13, 12, 11]);
+    assert_eq!(shard.phase(), "idle");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_announced_reparent_holds_while_the_old_primary_still_writes() {
     let (shard, _) = one(BufferSettings::default());
     shard.writes("a", clock::now());

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::admission::{BufferRefused, Evicted};
+use super::queue::Place;
 use super::shard::ShardBuffer;
 use crate::base::clock::{self, Instant};
 
@@ -20,26 +19,25 @@ pub(super) enum Call {
 #[must_use = "dropped, a ticket gives up its place"]
 pub struct Ticket {
     pub(super) shard: Arc<ShardBuffer>,
-    pub(super) number: u64,
+    pub(super) place: Place,
     pub(super) since: Instant,
     /// The end of its window.
     pub(super) until: Instant,
-    pub(super) called: oneshot::Receiver<Call>,
     pub(super) over: bool,
 }
 
 impl Ticket {
     /// Waits until the shard has a primary, or for as long as it may.
     pub async fn wait(mut self) -> Result<Drained, BufferRefused> {
-        let call = match tokio::time::timeout_at(self.until, &mut self.called).await {
+        let call = match tokio::time::timeout_at(self.until, &mut self.place.called).await {
             Ok(Ok(call)) => call,
             // Its sender is gone with the buffer itself.
             Ok(Err(_)) => Call::Out(Evicted::Shutdown),
             Err(_) => self
                 .shard
-                .time_is_up(self.number)
+                .time_is_up(self.place.number)
                 // Called in the same moment.
-                .or_else(|| self.called.try_recv().ok())
+                .or_else(|| self.place.called.try_recv().ok())
                 .unwrap_or(Call::Out(Evicted::Window)),
         };
         self.over = true;
@@ -57,7 +55,7 @@ impl Drop for Ticket {
         if self.over {
             return;
         }
-        if !self.shard.abandon(self.number) && self.called.try_recv() == Ok(Call::Go) {
+        if !self.shard.abandon(self.place.number) && self.place.called.try_recv() == Ok(Call::Go) {
             // Its turn had come: the next one's.
             self.shard.next();
         }
