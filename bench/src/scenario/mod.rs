@@ -151,11 +151,12 @@ pub(crate) trait Scenario: Sync {
     }
     /// The fault begins.
     fn strike(&self, arena: &Arena) -> Result<(), BenchError>;
-    /// Further measurements with a run's gateway, while the fault still lasts or after it: promises of their own.
+    /// Further measurements after a run, with its gateway or with one of the binary: promises of their own.
     fn examine(
         &self,
         _arena: &Arena,
         _gateway: &Gateway,
+        _binary: &Path,
         _variant: Variant,
     ) -> impl Future<Output = Result<Vec<Promise>, BenchError>> {
         std::future::ready(Ok(Vec::new()))
@@ -176,10 +177,9 @@ pub(crate) async fn run(scenario: &impl Scenario, options: &Options) -> Result<(
     let phases = scenario.phases(options.quick);
     let bar = progress(millis(phases.after().to) * variants.len() as u64);
     bar.set_message("starting the shards");
-    let arena = Arena::build(scenario.shards(), scenario.replicas(), scenario.service()).await?;
     let mut show = Show {
         scenario,
-        arena,
+        arena: arena(scenario).await?,
         phases,
         rate: f64::from(options.rate.unwrap_or(0)),
         seed: options.seed,
@@ -190,12 +190,16 @@ pub(crate) async fn run(scenario: &impl Scenario, options: &Options) -> Result<(
     }
     let mut runs = Vec::new();
     let mut promises = Vec::new();
-    for variant in variants {
+    for (n, variant) in variants.into_iter().enumerate() {
+        if n > 0 {
+            // Nothing that a run leaves is in the next one.
+            show.arena.cluster.shutdown().await;
+            show.arena = arena(scenario).await?;
+        }
         let gateway = show.arena.gateway(&binary, variant);
         runs.push(show.run(&gateway, variant).await?);
         show.bar.set_message(format!("{variant}: looking closer"));
-        promises.extend(scenario.examine(&show.arena, &gateway, variant).await?);
-        show.arena.heal()?;
+        promises.extend(scenario.examine(&show.arena, &gateway, &binary, variant).await?);
     }
     show.bar.finish_and_clear();
     show.arena.cluster.shutdown().await;
@@ -211,6 +215,10 @@ pub(crate) async fn run(scenario: &impl Scenario, options: &Options) -> Result<(
     };
     report::write(&report, options.json.as_deref(), options.html.as_deref())?;
     report.verdict()
+}
+
+async fn arena(scenario: &impl Scenario) -> Result<Arena, BenchError> {
+    Arena::build(scenario.shards(), scenario.replicas(), scenario.service()).await
 }
 
 fn progress(length: u64) -> ProgressBar {

@@ -200,7 +200,7 @@ impl Record {
     /// The median over pieces of two seconds of their 99th percentiles, in milliseconds: one hiccup of a shared machine
     /// moves one piece only.
     pub(crate) fn steady_p99(&self, kind: usize, window: Window) -> Option<f64> {
-        let mut pieces: Vec<f64> = self
+        let pieces: Vec<f64> = self
             .parts(kind, window)
             .chunks(4)
             .filter_map(|chunk| {
@@ -211,9 +211,15 @@ impl Record {
                 piece.answered_ms(0.99)
             })
             .collect();
-        pieces.sort_by(f64::total_cmp);
-        pieces.get(pieces.len() / 2).copied()
+        median(pieces)
     }
+}
+
+/// The one in the middle, or between the two in the middle; `None` of nothing.
+pub(crate) fn median(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    let (lower, upper) = (all.get(all.len().checked_sub(1)? / 2)?, all.get(all.len() / 2)?);
+    Some(f64::midpoint(*lower, *upper))
 }
 
 fn slice_of(offset: Duration) -> usize {
@@ -223,6 +229,14 @@ fn slice_of(offset: Duration) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0]), Some(3.0));
+        assert_eq!(median(vec![4.0, 1.0, 9.0]), Some(4.0));
+        assert_eq!(median(vec![9.0, 2.0, 1.0, 4.0]), Some(3.0));
+    }
 
     #[tokio::test]
     async fn requests_count_where_they_were_meant_to_be_sent() {

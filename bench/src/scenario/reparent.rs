@@ -1,6 +1,7 @@
 //! Some of many shards change their primary under steady reads and writes; every write is looked for afterwards.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +48,9 @@ pub(crate) struct Reparented {
     /// How long nobody takes writes, at least, in milliseconds.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(..=15_000))]
     gap_ms: u64,
+    /// How many times, each with shards and a gateway of its own.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=20))]
+    rounds: u8,
     #[arg(skip)]
     state: Mutex<State>,
 }
@@ -56,8 +60,8 @@ pub(crate) struct Reparented {
 struct State {
     journal: Arc<Mutex<Journal>>,
     reparents: Vec<JoinHandle<Result<ReparentReport, String>>>,
-    /// The longest time without a primary, by configuration.
-    gaps: BTreeMap<String, Duration>,
+    /// The longest time without a primary, of each run.
+    gaps: Vec<Duration>,
 }
 
 impl Reparented {
@@ -132,7 +136,7 @@ impl Reparented {
         ))
     }
 
-    fn promises_of(&self, run: &Run) -> Vec<Promise> {
+    fn promises_of(&self, run: &Run, gap: Duration) -> Vec<Promise> {
         let all = Window {
             from: run.phases.before().from,
             to: run.phases.after().to,
@@ -141,12 +145,6 @@ impl Reparented {
         for kind in MOVED {
             seen.merge(&run.record.over(kind, all));
         }
-        let gap = self
-            .state()
-            .gaps
-            .get(&run.variant.to_string())
-            .copied()
-            .unwrap_or_default();
         let failed: u64 = seen.failed.values().sum();
         let mut out = vec![Promise::new(
             format!("{}: {}", run.variant, self.tolerated()),
@@ -171,7 +169,6 @@ impl Reparented {
             seen.worst <= bar,
         ));
         out.push(Self::resumed(run, gap));
-        out.extend(OTHERS.map(|kind| bars::unharmed(run, kind)));
         out
     }
 
@@ -240,7 +237,7 @@ impl Scenario for Reparented {
     }
 
     fn variants(&self) -> Vec<Variant> {
-        vec![Variant::Defaults]
+        vec![Variant::Defaults; usize::from(self.rounds)]
     }
 
     fn phases(&self, quick: bool) -> Phases {
@@ -288,19 +285,19 @@ impl Scenario for Reparented {
         &self,
         arena: &Arena,
         gateway: &Gateway,
+        _binary: &Path,
         variant: Variant,
     ) -> Result<Vec<Promise>, BenchError> {
         let running = std::mem::take(&mut self.state().reparents);
+        let mut longest = Duration::ZERO;
         for reparent in running {
             let report = reparent.await?.map_err(|what| BenchError::Answer {
                 target: "reparent".into(),
                 what,
             })?;
-            let gap = Duration::from_millis(report.gap_ms.unwrap_or(0));
-            let mut state = self.state();
-            let longest = state.gaps.entry(variant.to_string()).or_default();
-            *longest = gap.max(*longest);
+            longest = longest.max(Duration::from_millis(report.gap_ms.unwrap_or(0)));
         }
+        self.state().gaps.push(longest);
         let mut out = vec![self.exactly_once(arena, variant).await?];
         let counts = buffer_counts(gateway.admin()).await.unwrap_or_default();
         out.push(Promise::new(
@@ -311,26 +308,18 @@ impl Scenario for Reparented {
             ),
             counts.buffered > 0 && counts.buffered == counts.drained + counts.evicted,
         ));
-        // The next run finds every tablet alive, and the shards' replicas following.
-        for shard in &arena.cluster.shards {
-            let primary = shard.primary();
-            for tablet in shard.tablets().filter(|t| t.is_down()) {
-                tablet.restart().await;
-                if tablet.alias() != primary.alias() {
-                    shard
-                        .rejoin(tablet.alias())
-                        .await
-                        .map_err(|e| BenchError::Answer {
-                            target: "rejoin".into(),
-                            what: e.to_string(),
-                        })?;
-                }
-            }
-        }
         Ok(out)
     }
 
     fn promises(&self, runs: &[Run]) -> Vec<Promise> {
-        runs.iter().flat_map(|run| self.promises_of(run)).collect()
+        let gaps = std::mem::take(&mut self.state().gaps);
+        let mut out: Vec<Promise> = runs
+            .iter()
+            .zip(gaps)
+            .flat_map(|(run, gap)| self.promises_of(run, gap))
+            .collect();
+        let rounds: Vec<&Run> = runs.iter().collect();
+        out.extend(OTHERS.map(|kind| bars::unharmed(&rounds, kind)));
+        out
     }
 }

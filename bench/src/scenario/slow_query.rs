@@ -88,7 +88,7 @@ impl Scenario for SlowQuery {
                 out.push(bars::nothing_leaks(run));
             }
             if run.variant == Variant::All {
-                out.extend((0..3).map(|other| bars::unharmed(run, other)));
+                out.extend((0..3).map(|other| bars::unharmed(&[run], other)));
                 out.push(bars::recovered(run));
             }
         }
