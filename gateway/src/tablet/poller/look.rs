@@ -1,8 +1,11 @@
 //! One look at a tablet, over a connection of the poller's own.
 //!
-//! The connection is taken out of its place while it is used: a look that is dropped, late or failed closes it, since
-//! the next answer on it would be this look's.
+//! A look that is late goes on for a while, so that its connection is there for the next one: opening one costs a server
+//! several times what a look does, and hundreds of tablets that are a little late, since the machine is busy, must not
+//! make it busier. What a late look finds is thrown away: it says nothing of now. A look that takes too long, or that is
+//! dropped, closes its connection.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,25 +22,49 @@ use crate::topology::{
 
 /// Rows of a replica's status: one a channel, and nobody has this many.
 const MAX_CHANNELS: usize = 64;
+/// How long a look may go on behind its time.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Looks at one tablet again and again.
 #[derive(Debug)]
 pub(super) struct Looker {
     info: Arc<TabletInfo>,
     open: Option<Open>,
+    /// The look that was late.
+    late: Option<Attempt>,
+}
+
+type Found = (Option<Open>, Result<Facts, PollError>);
+
+/// A look under way.
+struct Attempt {
+    since: Instant,
+    work: Pin<Box<dyn Future<Output = Found> + Send>>,
+}
+
+impl std::fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Looker {
     pub(super) fn new(info: Arc<TabletInfo>) -> Self {
-        Self { info, open: None }
+        Self {
+            info,
+            open: None,
+            late: None,
+        }
     }
 
     /// Looks once, within `limit`.
     pub(super) async fn look(&mut self, settings: &Arc<PollSettings>, limit: Duration) -> Observation {
         let at = clock::now();
-        let outcome = match tokio::time::timeout_at(at + limit, self.attempt(settings)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(PollError::Timeout(limit)),
+        let outcome = match self.found(settings, at, at + limit).await {
+            Some(outcome) => outcome,
+            None => Err(PollError::Timeout(limit)),
         };
         Observation {
             at,
@@ -46,25 +73,33 @@ impl Looker {
         }
     }
 
-    async fn attempt(&mut self, settings: &Arc<PollSettings>) -> Result<Facts, PollError> {
-        let kept = self.open.take().filter(|o| Arc::ptr_eq(&o.settings, settings));
-        if let Some(mut open) = kept
-            && open.wire.is_alive()
-        {
-            match open.ask().await {
-                Ok(facts) => {
-                    self.open = Some(open);
-                    return Ok(facts);
+    /// What a look finds that begins now; `None` if it is late.
+    async fn found(
+        &mut self,
+        settings: &Arc<PollSettings>,
+        now: Instant,
+        until: Instant,
+    ) -> Option<Result<Facts, PollError>> {
+        if let Some(late) = &mut self.late {
+            match tokio::time::timeout_at(until, &mut late.work).await {
+                Ok((open, _)) => self.open = open,
+                Err(_) if now < late.since + PATIENCE => return None,
+                Err(_) => {
+                    self.late = None;
+                    return None;
                 }
-                // An idle connection may have been closed for reasons of its own: a new one tells.
-                Err(PollError::Lost(_)) => {}
-                Err(e) => return Err(e),
             }
+            self.late = None;
         }
-        let mut open = Open::new(&self.info, settings).await?;
-        let facts = open.ask().await?;
-        self.open = Some(open);
-        Ok(facts)
+        let work = attempt(self.open.take(), Arc::clone(&self.info), Arc::clone(settings));
+        let attempt = self.late.insert(Attempt {
+            since: now,
+            work: Box::pin(work),
+        });
+        let (open, found) = tokio::time::timeout_at(until, &mut attempt.work).await.ok()?;
+        self.late = None;
+        self.open = open;
+        Some(found)
     }
 
     /// Closes in good order.
@@ -73,6 +108,28 @@ impl Looker {
             // A courtesy; a server that does not take it finds the socket closed.
             let _ = tokio::time::timeout(Duration::from_millis(100), open.wire.quit()).await;
         }
+    }
+}
+
+/// Looks over this connection, or over a new one; the connection if it can be used again.
+async fn attempt(kept: Option<Open>, info: Arc<TabletInfo>, settings: Arc<PollSettings>) -> Found {
+    if let Some(mut open) = kept.filter(|o| Arc::ptr_eq(&o.settings, &settings))
+        && open.wire.is_alive()
+    {
+        match open.ask().await {
+            Ok(facts) => return (Some(open), Ok(facts)),
+            // An idle connection may have been closed for reasons of its own: a new one tells.
+            Err(PollError::Lost(_)) => {}
+            Err(e) => return (None, Err(e)),
+        }
+    }
+    let mut open = match Open::new(&info, &settings).await {
+        Ok(open) => open,
+        Err(e) => return (None, Err(e)),
+    };
+    match open.ask().await {
+        Ok(facts) => (Some(open), Ok(facts)),
+        Err(e) => (None, Err(e)),
     }
 }
 
