@@ -95,6 +95,15 @@ pub(crate) struct Manners {
     pub(crate) backoff: Duration,
 }
 
+/// How requests follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrivals {
+    /// As those of many clients that know nothing of each other.
+    ByChance,
+    /// One like the other: what is measured is how many it takes, not how they happened to fall.
+    Even,
+}
+
 /// Where and how fast.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -103,6 +112,7 @@ pub(crate) struct Plan {
     pub(crate) kinds: Vec<Kind>,
     /// Requests a second, of all kinds together.
     pub(crate) rate: f64,
+    pub(crate) arrivals: Arrivals,
     pub(crate) manners: Manners,
     pub(crate) seed: u64,
 }
@@ -150,8 +160,11 @@ pub(crate) async fn run(plan: Plan, record: Arc<Mutex<Record>>, last: Instant) {
     let mut due = Instant::now();
     let mut tasks = JoinSet::new();
     loop {
-        // Arrivals of many clients that know nothing of each other.
-        let gap = -(1.0 - chance.unit()).ln() / shared.plan.rate.max(0.001);
+        let share = match shared.plan.arrivals {
+            Arrivals::ByChance => -(1.0 - chance.unit()).ln(),
+            Arrivals::Even => 1.0,
+        };
+        let gap = share / shared.plan.rate.max(0.001);
         due += Duration::from_secs_f64(gap.min(60.0));
         if due >= last {
             break;

@@ -30,7 +30,7 @@ pub(crate) use slow_query::SlowQuery;
 pub(crate) use slow_shard::SlowShard;
 
 use self::arena::{Arena, KEYSPACE};
-use self::load::{Kind, Manners, Plan};
+use self::load::{Arrivals, Kind, Manners, Plan};
 use self::observe::{Observed, Observer};
 use self::record::{Record, Window};
 use self::variant::Variant;
@@ -251,6 +251,7 @@ impl<S: Scenario> Show<'_, S> {
             database: KEYSPACE,
             kinds: self.scenario.kinds(),
             rate: self.rate,
+            arrivals: Arrivals::ByChance,
             manners: self.scenario.manners(),
             seed: self.seed,
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::arena::KEYSPACE;
-use super::load::{self, Kind, Manners, Plan};
+use super::load::{self, Arrivals, Kind, Manners, Plan};
 use super::observe::trips;
 use super::record::Record;
 use crate::BenchError;
@@ -21,7 +21,7 @@ const WELL: u32 = 20;
 /// Questions of each kind.
 const QUESTIONS: usize = 201;
 
-/// Runs a load beside `during`, and ends it when that is done.
+/// Runs an even load beside `during`, and ends it when that is done.
 pub(crate) async fn beside<T>(
     addr: SocketAddr,
     kinds: Vec<Kind>,
@@ -33,6 +33,7 @@ pub(crate) async fn beside<T>(
         database: KEYSPACE,
         kinds,
         rate,
+        arrivals: Arrivals::Even,
         manners: Manners {
             patience: Duration::from_secs(5),
             retries: 0,
