@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::BenchError;
 use crate::client::Client;
-use crate::scenario::Promise;
+use crate::promise::{self, Promise};
 use crate::stage;
 use crate::usage::{Resident, forget_peak};
 
@@ -108,29 +107,11 @@ pub(crate) async fn run(options: &Options) -> Result<(), BenchError> {
         promises.extend(judge(overrun, &shown, options));
     }
     for promise in &promises {
-        let kept = if promise.kept { "kept  " } else { "BROKEN" };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{kept}  {}\n        {}", promise.text, promise.measured);
+        let _ = write!(text, "{promise}");
     }
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(|source| BenchError::Io {
-            what: "writing the report".into(),
-            source,
-        })?;
-    let broken: Vec<String> = promises
-        .iter()
-        .filter(|p| !p.kept)
-        .map(|p| format!("{} ({})", p.text, p.measured))
-        .collect();
-    if broken.is_empty() {
-        return Ok(());
-    }
-    Err(BenchError::Promises {
-        scenario: "crowd",
-        broken: broken.join("\n  "),
-    })
+    promise::print(&text)?;
+    promise::verdict("crowd", &promises)
 }
 
 async fn overrun_by(

@@ -7,6 +7,7 @@
 mod client;
 mod crowd;
 mod memory;
+mod promise;
 mod report;
 mod scenario;
 mod stage;

@@ -4,13 +4,13 @@
 //! since each mostly waits. The kernel itself keeps the peak.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use tokio::task::JoinSet;
 
 use crate::BenchError;
 use crate::client::{Client, Pace, Read};
+use crate::promise;
 use crate::stage::{self, Front, SHARDED, Stage, Target, WHOLE};
 use crate::usage::{Resident, forget_peak};
 
@@ -143,11 +143,5 @@ fn print(lines: &[(usize, Line)], options: &Options) -> Result<(), BenchError> {
             mib(line.read.bytes),
         );
     }
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(|source| BenchError::Io {
-            what: "writing the report".into(),
-            source,
-        })
+    promise::print(&text)
 }

@@ -8,7 +8,8 @@ mod table;
 use std::path::Path;
 
 use crate::BenchError;
-use crate::scenario::{Promise, Run};
+use crate::promise::{self, Promise};
+use crate::scenario::Run;
 
 /// A finished scenario.
 #[derive(Debug)]
@@ -22,25 +23,6 @@ pub(crate) struct Report {
     pub(crate) promises: Vec<Promise>,
 }
 
-impl Report {
-    /// An error that names each promise that was broken.
-    pub(crate) fn verdict(&self) -> Result<(), BenchError> {
-        let broken: Vec<String> = self
-            .promises
-            .iter()
-            .filter(|p| !p.kept)
-            .map(|p| format!("{} ({})", p.text, p.measured))
-            .collect();
-        if broken.is_empty() {
-            return Ok(());
-        }
-        Err(BenchError::Promises {
-            scenario: self.name,
-            broken: broken.join("\n  "),
-        })
-    }
-}
-
 /// Prints the table, and writes the files that were asked for.
 pub(crate) fn write(report: &Report, json: Option<&Path>, html: Option<&Path>) -> Result<(), BenchError> {
     if let Some(file) = json {
@@ -49,7 +31,7 @@ pub(crate) fn write(report: &Report, json: Option<&Path>, html: Option<&Path>) -
     if let Some(file) = html {
         save(file, &html::render(report))?;
     }
-    table::print(report)
+    promise::print(&table::render(report))
 }
 
 fn save(file: &Path, text: &str) -> Result<(), BenchError> {

@@ -1,27 +1,13 @@
 //! The figures as a table a person reads.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use super::Report;
-use crate::BenchError;
 use crate::scenario::Run;
 use crate::scenario::record::{Slice, Window};
 
-/// Prints it.
-pub(super) fn print(report: &Report) -> Result<(), BenchError> {
-    let text = render(report);
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|source| BenchError::Io {
-            what: "writing the report".into(),
-            source,
-        })
-}
-
 // Writing to a String cannot fail.
-fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report) -> String {
     let mut text = format!(
         "{}: {}\n{} shards, {:.0} requests/s, meant to be sent at fixed times; good: answered within 1 s of that.\n",
         report.name, report.story, report.shards, report.rate
@@ -50,8 +36,7 @@ fn render(report: &Report) -> String {
     }
     text.push('\n');
     for promise in &report.promises {
-        let mark = if promise.kept { "kept  " } else { "BROKEN" };
-        let _ = writeln!(text, "{mark}  {}\n        {}", promise.text, promise.measured);
+        let _ = write!(text, "{promise}");
     }
     text
 }

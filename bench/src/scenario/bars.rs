@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Run;
 use super::record::{SLICE, Slice, Window, median};
-use super::{Promise, Run};
+use crate::promise::Promise;
 
 /// Of requests that the fault is none of.
 const GOODPUT: f64 = 0.97;

@@ -8,8 +8,9 @@ use shardgate_tablet_sim::FaultSpec;
 use super::arena::{Arena, KINDS, ROWS};
 use super::load::{Kind, Manners};
 use super::variant::Variant;
-use super::{Phases, Promise, Run, Scenario, bars};
+use super::{Phases, Run, Scenario, bars};
 use crate::BenchError;
+use crate::promise::Promise;
 
 /// Twenty connections of 40 ms make 500 requests a second; slowed to a second each, twenty.
 const SERVICE: Duration = Duration::from_millis(40);

@@ -34,6 +34,7 @@ use self::load::{Arrivals, Kind, Manners, Plan};
 use self::observe::{Observed, Observer};
 use self::record::{Record, Window};
 use self::variant::Variant;
+use crate::promise::{self, Promise};
 use crate::report::{self, Report};
 use crate::{BenchError, stage};
 
@@ -109,25 +110,6 @@ pub(crate) struct Run {
     pub(crate) longest_statement: Duration,
     /// The most connections on a tablet once all had ended.
     pub(crate) connections_left: usize,
-}
-
-/// A promise, and whether it was kept.
-#[derive(Clone, Debug)]
-pub(crate) struct Promise {
-    pub(crate) text: String,
-    /// What was measured, beside what was promised.
-    pub(crate) measured: String,
-    pub(crate) kept: bool,
-}
-
-impl Promise {
-    pub(crate) fn new(text: impl Into<String>, measured: impl Into<String>, kept: bool) -> Self {
-        Self {
-            text: text.into(),
-            measured: measured.into(),
-            kept,
-        }
-    }
 }
 
 /// What tells one scenario from another.
@@ -214,7 +196,7 @@ pub(crate) async fn run(scenario: &impl Scenario, options: &Options) -> Result<(
         promises: all,
     };
     report::write(&report, options.json.as_deref(), options.html.as_deref())?;
-    report.verdict()
+    promise::verdict(report.name, &report.promises)
 }
 
 async fn arena(scenario: &impl Scenario) -> Result<Arena, BenchError> {

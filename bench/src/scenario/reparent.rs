@@ -15,8 +15,9 @@ use super::load::{Chance, Journal, Kind, Manners};
 use super::observe::buffer_counts;
 use super::record::{SLICE, Slice, Window};
 use super::variant::Variant;
-use super::{Phases, Promise, Run, Scenario, bars};
+use super::{Phases, Run, Scenario, bars};
 use crate::BenchError;
+use crate::promise::Promise;
 
 /// Kinds of requests, by their place.
 const MOVED: [usize; 2] = [0, 1];

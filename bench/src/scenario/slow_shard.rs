@@ -13,8 +13,9 @@ use super::observe::trips;
 use super::record::Window;
 use super::stopwatch::{beside, cost, until_tripped, until_well};
 use super::variant::Variant;
-use super::{Phases, Promise, Run, Scenario, bars};
+use super::{Phases, Run, Scenario, bars};
 use crate::BenchError;
+use crate::promise::Promise;
 
 /// How slow the slow shard is.
 const SLOW: Duration = Duration::from_secs(40);

@@ -1,12 +1,12 @@
 //! The figures as a table a person reads.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 use super::load::Turn;
 use super::work::Work;
 use crate::BenchError;
+use crate::promise;
 use crate::stage::{Front, Stage, Target};
 use crate::usage::Cpu;
 
@@ -76,7 +76,7 @@ pub(super) fn heading(stage: &Stage, rounds: u32, length: Duration) -> Result<()
         names.join(", "),
         stage.shards,
     );
-    write(&text)
+    promise::print(&text)
 }
 
 /// Prints a section.
@@ -129,17 +129,7 @@ pub(super) fn print(section: &Section) -> Result<(), BenchError> {
         }
         text.push('\n');
     }
-    write(&text)
-}
-
-fn write(text: &str) -> Result<(), BenchError> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|source| BenchError::Io {
-            what: "writing the report".into(),
-            source,
-        })
+    promise::print(&text)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -15,8 +15,8 @@ use shardgate_tests::{Gateway, Replicated, answer, wait};
 /// For whatever has no bound of its own.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Within this of a promotion writes flow again, on a machine that does much else meanwhile.
-const RESUMED: Duration = Duration::from_secs(2);
+/// Within this of a promotion writes flow again.
+const RESUMED: Duration = Duration::from_secs(1);
 
 /// How many failovers of each kind follow one another on one gateway, before everything is started afresh: a replaced
 /// server runs through the whole history of its shard.
