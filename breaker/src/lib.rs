@@ -6,6 +6,7 @@
 //!   identity.
 //! - [`Ramp`] turns lag into weight, [`Fleet`] says what happens when no replica may serve, [`may_take_slot`] bounds one
 //!   kind of statement's share of a pool, and [`RetryBudget`] bounds retries.
+//! - [`Pulse`] tells a tablet that was late from a program that stood still.
 //!
 //! Time comes in as an argument and jitter as a seed, so that every decision can be replayed. Asking and recording take
 //! no lock and no allocation.
@@ -35,6 +36,7 @@ mod fleet;
 mod interleavings;
 pub mod outcome;
 mod permit;
+mod pulse;
 mod ramp;
 mod reason;
 mod registry;
@@ -52,6 +54,7 @@ pub use event::{Event, Listener, Transition};
 pub use fleet::{Fleet, FleetCause, FleetPolicy, ReadAnswer, Standing, middle};
 pub use outcome::{Outcome, ServerError};
 pub use permit::{OwnedPermit, Permit, Refusal, Rejected, Work};
+pub use pulse::Pulse;
 pub use ramp::{Ramp, RampError};
 pub use reason::{Mode, Reason, State, Trigger};
 pub use registry::{Full, Registry};

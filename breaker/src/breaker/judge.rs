@@ -158,6 +158,8 @@ impl Breaker {
         let Some(oldest) = busy.oldest.filter(|_| busy.count >= stall.pending) else {
             return;
         };
+        // Nothing progresses in a program that stands still.
+        let oldest = oldest.max(self.pulse.resumed());
         let usual = self
             .baseline
             .p99()
@@ -179,7 +181,13 @@ impl Breaker {
 
     fn judge_pool(&self, word: Word, now: Time) {
         let limit = self.config.pool_saturated;
-        if limit.is_zero() || self.pool_full.span(now).is_none_or(|span| span < limit) {
+        let running = now.since(self.pulse.resumed());
+        if limit.is_zero()
+            || self
+                .pool_full
+                .span(now)
+                .is_none_or(|span| span.min(running) < limit)
+        {
             return;
         }
         let busy = self.survey(|f| self.cut.has(f, now));

@@ -21,8 +21,8 @@ use crate::signal::window::{Ring, Shape};
 use crate::state::{Admission, Change, Machine, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Writer, seat};
 use crate::{
-    Config, ConfigError, EjectionCap, Event, Listener, Mode, OwnedPermit, Permit, Reason, Refusal, Rejected,
-    State, Time, Transition, Trigger, Work,
+    Config, ConfigError, EjectionCap, Event, Listener, Mode, OwnedPermit, Permit, Pulse, Reason, Refusal,
+    Rejected, State, Time, Transition, Trigger, Work,
 };
 
 /// What every attempt writes. Each stripe has its own cache lines.
@@ -108,6 +108,7 @@ pub struct Breaker {
     counters: Counters,
     listener: Arc<dyn Listener>,
     cap: Option<Arc<EjectionCap>>,
+    pulse: Arc<Pulse>,
 }
 
 /// What a breaker shows of itself: for metrics, `/debug/breakers` and `SHOW SHARDGATE BREAKERS`.
@@ -228,7 +229,15 @@ impl Breaker {
             config,
             listener,
             cap,
+            pulse: Arc::default(),
         })
+    }
+
+    /// The same, which knows by this pulse when nobody could have been in time.
+    #[must_use]
+    pub fn with_pulse(mut self, pulse: Arc<Pulse>) -> Self {
+        self.pulse = pulse;
+        self
     }
 
     /// Asks for the right to one attempt.

@@ -5,7 +5,9 @@ use crate::permit::Held;
 use crate::signal::tail::Verdict;
 use crate::state::Machine;
 use crate::sync::{Ordering, Writer, seat};
-use crate::{Outcome, Reason, Time, Trigger};
+use crate::{Outcome, Pulse, Reason, Time, Trigger};
+
+const STILL: u64 = Pulse::LATE.as_nanos() as u64 / 2;
 
 impl Breaker {
     pub(crate) fn touch(&self, held: &Held, now: Time) {
@@ -105,6 +107,10 @@ impl Breaker {
             return;
         }
         let latency = held.latency_at(now);
+        // Only what took as long can have been under way while a beat was missing.
+        if latency >= STILL && self.pulse.missed_since(held.started, now) {
+            return;
+        }
         let window = self.baseline.window();
         mine.samples.add(writer, window, latency);
         if latency >= self.baseline.limit() {
@@ -128,7 +134,7 @@ impl Breaker {
     #[cold]
     fn timed_out(&self, held: &Held, now: Time) {
         let (generation, fingerprint) = (held.generation(), held.work.fingerprint());
-        if self.cut.has(fingerprint, now) {
+        if self.cut.has(fingerprint, now) || self.pulse.missed_since(held.started, now) {
             return;
         }
         self.timed_out.add(generation, now);

@@ -241,6 +241,40 @@ fn a_replica_as_slow_as_its_siblings_stays() {
 }
 
 #[test]
+fn a_program_that_stood_still_blames_nobody_and_one_without_a_pulse_does() {
+    for outcomes in [[20, 0, 0], [0, 5, 0], [0, 0, 8]] {
+        for pulse in [false, true] {
+            let mut rig = if pulse {
+                Rig::with_pulse(shard())
+            } else {
+                Rig::new(shard())
+            };
+            load(&mut rig, ms(10), SECOND * 20);
+            let breaker = Arc::clone(&rig.breaker);
+            let mut under_way = outcomes.map(|count| {
+                let kinds = (0..count).map(|_| rig.kind()).collect::<Vec<_>>();
+                let start = |kind| breaker.try_acquire(kind, rig.now).unwrap();
+                kinds.into_iter().map(start).collect::<Vec<_>>()
+            });
+            // Nothing runs, and then everything is late at once: answers, deadlines, and the tick.
+            rig.pass(ms(1500));
+            for permit in under_way[0].drain(..) {
+                permit.record(Outcome::Success, rig.now);
+            }
+            for permit in under_way[1].drain(..) {
+                permit.record(Outcome::Timeout, rig.now);
+            }
+            rig.tick();
+            rig.ticks(ms(200));
+            drop(under_way);
+            load(&mut rig, ms(10), SECOND * 3);
+            let expected = if pulse { State::Closed } else { State::Open };
+            assert_eq!(rig.state(), expected, "{outcomes:?}, pulse: {pulse}");
+        }
+    }
+}
+
+#[test]
 fn lag_never_opens_a_shard() {
     let rig = Rig::new(shard());
     for _ in 0..100 {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shardgate_breaker::{
-    Breaker, Config, EjectionCap, Event, Outcome, Permit, Reason, State, Time, Transition, Work,
+    Breaker, Config, EjectionCap, Event, Outcome, Permit, Pulse, Reason, State, Time, Transition, Work,
 };
 
 pub(crate) type Events = Arc<Mutex<Vec<Event>>>;
@@ -13,6 +13,7 @@ pub(crate) struct Rig {
     pub(crate) breaker: Arc<Breaker>,
     pub(crate) events: Events,
     pub(crate) now: Time,
+    pulse: Option<Arc<Pulse>>,
     next: u64,
 }
 
@@ -36,14 +37,19 @@ pub(crate) const fn ms(n: u64) -> Duration {
 
 impl Rig {
     pub(crate) fn new(config: Config) -> Self {
-        Self::build(config, None)
+        Self::build(config, None, None)
+    }
+
+    /// One whose ticks beat a pulse, too.
+    pub(crate) fn with_pulse(config: Config) -> Self {
+        Self::build(config, None, Some(Arc::default()))
     }
 
     pub(crate) fn with_cap(config: Config, cap: &Arc<EjectionCap>) -> Self {
-        Self::build(config, Some(Arc::clone(cap)))
+        Self::build(config, Some(Arc::clone(cap)), None)
     }
 
-    fn build(config: Config, cap: Option<Arc<EjectionCap>>) -> Self {
+    fn build(config: Config, cap: Option<Arc<EjectionCap>>, pulse: Option<Arc<Pulse>>) -> Self {
         let events: Events = Arc::default();
         let sink = Arc::clone(&events);
         let listener = Arc::new(move |event: &Event| sink.lock().unwrap().push(*event));
@@ -51,10 +57,16 @@ impl Rig {
             None => Breaker::new(config, 1, listener),
             Some(cap) => Breaker::with_cap(config, 1, listener, cap),
         };
+        let breaker = breaker.unwrap();
+        let breaker = match &pulse {
+            None => breaker,
+            Some(pulse) => breaker.with_pulse(Arc::clone(pulse)),
+        };
         Self {
-            breaker: Arc::new(breaker.unwrap()),
+            breaker: Arc::new(breaker),
             events,
             now: Time::from_nanos(1_000_000_000),
+            pulse,
             next: 0,
         }
     }
@@ -68,8 +80,16 @@ impl Rig {
         let end = self.now.after(span);
         while self.now < end {
             self.pass(ms(100).min(end.since(self.now)));
-            self.breaker.tick(self.now);
+            self.tick();
         }
+    }
+
+    /// One tick.
+    pub(crate) fn tick(&self) {
+        if let Some(pulse) = &self.pulse {
+            pulse.beat(self.now);
+        }
+        self.breaker.tick(self.now);
     }
 
     /// A kind of statement, a different one each time, of more kinds than any rule asks for.

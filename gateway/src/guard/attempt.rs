@@ -63,6 +63,10 @@ impl Attempt {
     pub fn record(self, gate: &Gate, outcome: Outcome, now: Instant) {
         let at = gate.time(now);
         let guarded = self.permit.is_some();
+        let outcome = match outcome {
+            Outcome::Timeout if gate.stood_still_since(self.started, now) => Outcome::Neutral,
+            outcome => outcome,
+        };
         if let Some(permit) = self.permit {
             permit.record(outcome, at);
         }

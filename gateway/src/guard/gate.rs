@@ -115,6 +115,11 @@ impl Gate {
         self.role == Role::Primary && self.shard.buffer().follows_another(&self.tablet)
     }
 
+    /// Whether the gateway stood still at some time since then, so that nobody could be in time.
+    pub(super) fn stood_still_since(&self, since: Instant, now: Instant) -> bool {
+        self.shard.pulse().missed_since(self.time(since), self.time(now))
+    }
+
     /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth
     /// for the others. Zero if the pool is too small to be shared.
     pub fn beyond_share(&self, size: usize) -> usize {

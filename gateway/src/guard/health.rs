@@ -18,7 +18,8 @@ impl HealthListener for Guards {
                 // was noticed late: then the gateway itself is.
                 let noticed_late = observation.took > *limit + *limit / 2;
                 let began = self.time(observation.at);
-                if noticed_late || breaker.has_progressed_since(began) {
+                let stood_still = self.stood_still_since(observation.at, now);
+                if noticed_late || stood_still || breaker.has_progressed_since(began) {
                     return;
                 }
                 false

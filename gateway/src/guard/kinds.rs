@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use shardgate_breaker::{Breaker, Config, Listener, OwnedPermit, Reason, Registry, Rejected, Time, Work};
+use shardgate_breaker::{
+    Breaker, Config, Listener, OwnedPermit, Pulse, Reason, Registry, Rejected, Time, Work,
+};
 
 /// How many kinds of one shard have a breaker at once. One that is closed makes way for the next; beyond that many
 /// open at once the shard's own breaker is the one that matters.
@@ -25,16 +27,18 @@ pub struct Kinds {
     /// When one was last blamed or timed out.
     touched: AtomicU64,
     config: Config,
+    pulse: Arc<Pulse>,
 }
 
 impl Kinds {
     /// None yet.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: Config, pulse: Arc<Pulse>) -> Self {
         Self {
             breakers: Registry::new(MOST),
             any: AtomicBool::new(false),
             touched: AtomicU64::new(0),
             config,
+            pulse,
         }
     }
 
@@ -111,6 +115,7 @@ impl Kinds {
         }
         let seed = fingerprint ^ now.as_nanos();
         let fresh = Breaker::new(self.config.clone(), seed, listener()).ok()?;
+        let fresh = fresh.with_pulse(Arc::clone(&self.pulse));
         let kept = self.breakers.get_or_insert(&fingerprint, now, || fresh).ok();
         self.any.store(true, Ordering::Relaxed);
         kept
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_kind_has_no_breaker_until_it_is_blamed() {
-        let kinds = Kinds::new(Config::fingerprint());
+        let kinds = Kinds::new(Config::fingerprint(), Arc::default());
         let (now, work) = (Time::from_nanos(1), Work::statement(7));
         assert!(kinds.try_acquire(work, now).unwrap().is_none());
         kinds.blame(7, now, quiet);
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_times_out_three_times_in_a_row_is_cut_alone() {
-        let kinds = Kinds::new(Config::fingerprint());
+        let kinds = Kinds::new(Config::fingerprint(), Arc::default());
         let (now, work) = (Time::from_nanos(1), Work::statement(7));
         for _ in 0..3 {
             assert!(kinds.check(work, now).is_ok());
@@ -158,7 +163,7 @@ mod tests {
     /// Statements that a frozen primary never answered were refused on the one that took its place, too.
     #[test]
     fn another_primary_is_asked_at_once() {
-        let kinds = Kinds::new(Config::fingerprint());
+        let kinds = Kinds::new(Config::fingerprint(), Arc::default());
         let (now, work) = (Time::from_nanos(1), Work::statement(7));
         let late = |kinds: &Kinds| kinds.timed_out(work, now, quiet);
         for _ in 0..2 {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
-use shardgate_breaker::{Breaker, Time};
+use shardgate_breaker::{Breaker, Pulse, Time};
 
 use super::buffer::{BufferSettings, BufferSnapshot, Common, ShardBuffer};
 use super::gate::Gate;
@@ -31,6 +31,7 @@ pub struct Guards {
     buffers: RwLock<HashMap<ShardId, Arc<ShardBuffer>>>,
     common: Arc<Common>,
     metrics: Arc<Metrics>,
+    pulse: Arc<Pulse>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ impl Guards {
             buffers: RwLock::default(),
             common: Arc::new(Common::new(Arc::clone(&metrics), origin)),
             metrics,
+            pulse: Arc::default(),
         }
     }
 
@@ -136,6 +138,11 @@ impl Guards {
         Time::at(now.saturating_duration_since(self.origin))
     }
 
+    /// Whether the gateway stood still at some time since then.
+    pub(super) fn stood_still_since(&self, since: Instant, now: Instant) -> bool {
+        self.pulse.missed_since(self.time(since), self.time(now))
+    }
+
     /// The guards of a shard.
     pub fn shard(&self, id: &ShardId) -> Arc<ShardGuard> {
         let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
@@ -190,6 +197,7 @@ impl Guards {
     /// Looks at what time and silence tell. Call it every 100 ms.
     pub fn tick(&self, now: Instant) {
         let at = self.time(now);
+        self.pulse.beat(at);
         for shard in self.shards() {
             if let Some(breaker) = shard.breaker() {
                 breaker.tick(at);
@@ -251,7 +259,13 @@ impl Guards {
         }
         let settings = self.settings.load();
         let seed = self.seed_for(made);
-        let fresh = Arc::new(ShardGuard::new(self.buffer(id), &settings, seed, &self.metrics));
+        let fresh = Arc::new(ShardGuard::new(
+            self.buffer(id),
+            &settings,
+            seed,
+            &self.metrics,
+            &self.pulse,
+        ));
         made.taken
             .hand_on((id, None), fresh.breaker(), self.time(clock::now()));
         made.shards.insert(id.clone(), Arc::clone(&fresh));
@@ -280,7 +294,8 @@ impl Guards {
         });
         let seed = self.seed_for(made);
         let cap = Arc::clone(shard.cap());
-        let fresh = Arc::new(Breaker::with_cap(settings.replica.clone(), seed, teller, cap).ok()?);
+        let fresh = Breaker::with_cap(settings.replica.clone(), seed, teller, cap).ok()?;
+        let fresh = Arc::new(fresh.with_pulse(Arc::clone(&self.pulse)));
         made.taken
             .hand_on((shard.id(), Some(alias)), Some(&fresh), self.time(clock::now()));
         made.replicas

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shardgate_breaker::{Breaker, EjectionCap, Listener, RetryBudget, Time};
+use shardgate_breaker::{Breaker, EjectionCap, Listener, Pulse, RetryBudget, Time};
 
 use super::buffer::ShardBuffer;
 use super::kinds::Kinds;
@@ -22,6 +22,7 @@ pub struct ShardGuard {
     cap: Arc<EjectionCap>,
     buffer: Arc<ShardBuffer>,
     metrics: Arc<Metrics>,
+    pulse: Arc<Pulse>,
 }
 
 impl ShardGuard {
@@ -31,9 +32,10 @@ impl ShardGuard {
         settings: &GuardSettings,
         seed: u64,
         metrics: &Arc<Metrics>,
+        pulse: &Arc<Pulse>,
     ) -> Self {
         let id = buffer.id().clone();
-        let kinds = Arc::new(Kinds::new(settings.kind.clone()));
+        let kinds = Arc::new(Kinds::new(settings.kind.clone(), Arc::clone(pulse)));
         let teller = Arc::new(Teller {
             subject: Subject::Shard(id.to_string()),
             metrics: Arc::clone(metrics),
@@ -43,7 +45,7 @@ impl ShardGuard {
             .enabled
             .then(|| Breaker::new(settings.shard.clone(), seed, teller).ok())
             .flatten()
-            .map(Arc::new);
+            .map(|breaker| Arc::new(breaker.with_pulse(Arc::clone(pulse))));
         buffer.set_breaker(breaker.as_ref());
         Self {
             id,
@@ -53,6 +55,7 @@ impl ShardGuard {
             cap: Arc::new(EjectionCap::new(settings.ejection_cap)),
             buffer,
             metrics: Arc::clone(metrics),
+            pulse: Arc::clone(pulse),
         }
     }
 
@@ -87,6 +90,11 @@ impl ShardGuard {
     /// What retries its traffic may carry.
     pub fn budget(&self) -> &RetryBudget {
         &self.budget
+    }
+
+    /// Tells when the gateway itself stood still.
+    pub(super) fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     pub(super) fn cap(&self) -> &Arc<EjectionCap> {
