@@ -381,7 +381,8 @@ impl Breaker {
         }
     }
 
-    /// Another primary, or the same one seen to accept writes: a new generation, half-open at once unless closed.
+    /// Another primary, or the same one seen to accept writes: a new generation, half-open at once unless closed; closed at
+    /// once if it was the poller that found the old one gone.
     pub fn renew(&self, now: Time) {
         self.machine.renew(now, &mut |c| self.tell(c, now));
     }

@@ -370,6 +370,11 @@ impl Inner {
                 State::HalfOpen | State::Open => {}
             },
             Step::Renew => match (self.mode, self.state) {
+                (Mode::Auto, State::Open | State::HalfOpen)
+                    if matches!(self.cause, Reason::Lag | Reason::HealthCheck) =>
+                {
+                    self.close(now);
+                }
                 (Mode::Auto, State::Open | State::HalfOpen) => self.enter(State::HalfOpen),
                 (_, state) => self.enter(state),
             },

@@ -274,6 +274,22 @@ fn a_new_primary_is_probed_at_once() {
 }
 
 #[test]
+fn a_new_primary_does_not_wait_for_samples_that_were_asked_of_the_old_one() {
+    let mut rig = Rig::new(shard());
+    for _ in 0..3 {
+        rig.breaker.observe_health(false, rig.now);
+    }
+    assert_eq!(rig.reason(), Some(Reason::HealthCheck));
+    rig.breaker.renew(rig.now);
+    assert_eq!(
+        (rig.state(), rig.last().trigger),
+        (State::Closed, Trigger::NewTerm)
+    );
+    rig.many(3, Outcome::Success);
+    assert_eq!(rig.state(), State::Closed);
+}
+
+#[test]
 fn a_closed_breaker_forgets_the_old_primary_and_stays_closed() {
     let mut rig = Rig::new(shard());
     rig.many(4, Outcome::Failure);

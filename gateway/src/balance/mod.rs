@@ -125,6 +125,13 @@ impl Fleet {
                 Role::Replica => shard.replicas.push(member),
             }
         }
+        // Before anybody is sent to the new one: an answer of the old one that comes later is not passed on.
+        for member in self.members.load().all().filter(|m| m.info.role == Role::Primary) {
+            let primary = shards.get(&member.info.shard).and_then(|s| s.primary.as_ref());
+            if primary.is_some_and(|primary| primary.info.alias != member.info.alias) {
+                member.gate().replace();
+            }
+        }
         let old = self.members.swap(Arc::new(Members { shards, making }));
         let new = self.members.load();
         for member in old.all() {

@@ -15,14 +15,23 @@ use crate::tablet::TabletError;
 /// Commits everywhere. A commit is never cut short by the client or by KILL; only the deadline bounds the wait.
 pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecError> {
     let mut open = held.take_transaction();
-    if let Some(gone) = gone_before(&mut open) {
-        return Err(nothing_committed(gone, open, held, limits).await);
+    if let Some(refused) = open
+        .iter()
+        .find_map(|l| l.conn.gate().shard().buffer().forbids(true))
+    {
+        roll_back_all(open, held, limits).await;
+        return Err(refused.into());
+    }
+    if let Some((gone, why)) = gone_before(&mut open) {
+        return Err(nothing_committed((gone, why), open, held, limits).await);
     }
     // The last statement of each shard is known to have succeeded; so the first COMMIT is the one most likely to fail.
     let mut report = CommitReport::default();
     while !open.is_empty() {
         let mut lease = open.remove(0);
         let failure = match limits.until_deadline(lease.conn.commit()).await {
+            // Committed, perhaps, on a server that is the primary no longer.
+            Ok(Ok(_)) if lease.conn.gate().is_replaced() => Failure::Tablet(lease.conn.superseded()),
             Ok(Ok(_)) => {
                 report.committed.push(lease.shard.clone());
                 lease.in_transaction = false;
@@ -49,35 +58,41 @@ pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecErro
     Ok(())
 }
 
-/// Of several shards one whose server has closed its connection, and with it rolled back: seen without asking it, before
-/// another commits.
-fn gone_before(open: &mut Vec<Leased>) -> Option<Leased> {
+/// Of several shards one that will not commit, and why: its server has closed its connection, and with it rolled back, or
+/// is known to take no writes. Seen without asking it, before another commits.
+fn gone_before(open: &mut Vec<Leased>) -> Option<(Leased, &'static str)> {
     if open.len() < 2 {
         return None;
     }
-    let is_gone = |lease: &mut Leased| !lease.conn.is_usable() || lease.conn.probe() == Probe::Closed;
-    let at = open.iter_mut().position(is_gone)?;
-    Some(open.remove(at))
+    let why = |lease: &mut Leased| {
+        if !lease.conn.is_usable() || lease.conn.probe() == Probe::Closed {
+            Some("had closed its connection, and with it lost its part of the transaction,")
+        } else if lease.conn.gate().shard().buffer().is_without_primary() {
+            Some("had no primary that takes writes")
+        } else {
+            None
+        }
+    };
+    let (at, why) = open
+        .iter_mut()
+        .enumerate()
+        .find_map(|(at, lease)| Some((at, why(lease)?)))?;
+    Some((open.remove(at), why))
 }
 
 async fn nothing_committed(
-    gone: Leased,
+    (gone, why): (Leased, &'static str),
     others: Vec<Leased>,
     held: &mut Held,
     limits: &Limits<'_>,
 ) -> ExecError {
     let error = ExecError::NothingCommitted {
         gone: gone.shard.clone(),
+        why,
         others: ExecError::names(others.iter().map(|l| &l.shard)),
     };
-    if let Some(claim) = &gone.reserved {
-        held.lose(claim.what);
-    }
-    drop_lease(gone);
-    for mut other in others {
-        roll_back_one(&mut other, limits).await;
-        settle(held, other);
-    }
+    roll_back_all(vec![gone], held, limits).await;
+    roll_back_all(others, held, limits).await;
     error
 }
 
@@ -140,7 +155,12 @@ async fn incomplete(
 /// Rolls back everywhere. Never fails for the client: what cannot be told ROLLBACK is closed, and rolled back by its
 /// server.
 pub async fn rollback(held: &mut Held, limits: &Limits<'_>) {
-    for mut lease in held.take_transaction() {
+    let open = held.take_transaction();
+    roll_back_all(open, held, limits).await;
+}
+
+async fn roll_back_all(open: Vec<Leased>, held: &mut Held, limits: &Limits<'_>) {
+    for mut lease in open {
         roll_back_one(&mut lease, limits).await;
         settle(held, lease);
     }
@@ -151,6 +171,8 @@ fn settle(held: &mut Held, mut lease: Leased) {
     lease.in_transaction = false;
     if lease.conn.is_usable() {
         held.put(lease);
+    } else if let Some(claim) = &lease.reserved {
+        held.lose(claim.what);
     }
 }
 

@@ -112,11 +112,13 @@ pub enum ExecError {
     PartialCommit(CommitReport),
     /// A part of a transaction over several shards was lost before the first was told to commit.
     #[error(
-        "{gone} had closed its connection before COMMIT was sent to any shard, and with it lost its part of the transaction; nothing was committed, {others} rolled back; safe to run the transaction again"
+        "{gone} {why} before COMMIT was sent to any shard; nothing was committed, {others} rolled back; safe to run the transaction again"
     )]
     NothingCommitted {
-        /// The shard whose part was lost.
+        /// The shard that would not commit.
         gone: ShardId,
+        /// What was the matter with it.
+        why: &'static str,
         /// The others.
         others: String,
     },

@@ -64,6 +64,10 @@ pub(super) async fn send(
             attempt.record(lease.conn.gate(), outcome, now);
         }
     }
+    if lease.conn.gate().is_replaced() && matches!(head, Ok(Head::Ok(_) | Head::ResultSet { .. })) {
+        lease.attempt = None;
+        return Err(lease.conn.superseded());
+    }
     head
 }
 

@@ -1,7 +1,7 @@
 //! The way to one tablet: asked before a pool is touched.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use shardgate_breaker::{Breaker, Mode, OwnedPermit, State, Time, Work, may_take_slot};
@@ -30,6 +30,8 @@ pub struct Gate {
     origin: Instant,
     /// Percent of a pool for one kind.
     max_share: u32,
+    /// Whether another tablet is the shard's primary in place of this one.
+    replaced: AtomicBool,
     parked: Parked,
     /// The kind that asked last while the pool was busy, and when.
     asked_last: AtomicU64,
@@ -82,6 +84,7 @@ impl Gate {
             breaker,
             origin,
             max_share,
+            replaced: AtomicBool::new(false),
             parked: Parked::default(),
             asked_last: AtomicU64::new(0),
             asked_at: AtomicU64::new(0),
@@ -108,6 +111,17 @@ impl Gate {
             outcome == Outcome::Failure && buffer.is_buffering()
         };
         if known { Outcome::Neutral } else { outcome }
+    }
+
+    /// Another tablet is the primary in place of the one it leads to.
+    pub fn replace(&self) {
+        self.replaced.store(true, Ordering::Release);
+    }
+
+    /// Whether another tablet was made the primary in place of the one it leads to: its answers are nobody's any more,
+    /// since what it wrote or read is not what the shard holds.
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
     }
 
     /// Whether it leads to a primary in whose place another is: what comes from there says nothing of the shard any more.

@@ -250,6 +250,16 @@ impl Connection {
         }
     }
 
+    /// It answered when another tablet had become the primary: it is not used again, and whether what it answered is the
+    /// shard's nobody knows.
+    pub fn superseded(&mut self) -> TabletError {
+        self.broken = true;
+        TabletError::Lost {
+            tablet: self.info.alias.clone(),
+            reason: "another tablet became the primary before it answered".into(),
+        }
+    }
+
     /// Brings it to a session's settings.
     pub async fn apply(&mut self, settings: &Settings) -> Result<(), TabletError> {
         let Some(sql) = self.applied.difference(settings, &self.base) else {

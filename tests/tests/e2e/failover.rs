@@ -297,6 +297,53 @@ async fn nothing_a_session_holds_of_a_replaced_primary_is_used_any_more() {
     assert_eq!((ids(0).await, ids(1).await), (vec![], vec![2]));
 }
 
+/// What a replaced primary answers late, nobody's question is answered with: what it took is not what the shard holds.
+#[tokio::test]
+async fn the_late_answers_of_a_replaced_primary_are_not_passed_on() {
+    let (mut servers, _database, gateway) = replicated("").await;
+    let (mut open, mut write) = (gateway.conn(KEYSPACE).await, gateway.conn(KEYSPACE).await);
+    let mut read = gateway.conn(KEYSPACE).await;
+    // Each has a connection to be stuck on.
+    answer::ok(&mut open, "BEGIN").await;
+    answer::ok(&mut open, "INSERT INTO t VALUES (1, 1, 1, 'open')").await;
+    answer::ok(&mut read, "BEGIN").await;
+    answer::ok(&mut read, "SELECT * FROM t WHERE id = 1").await;
+    answer::ok(&mut write, "INSERT INTO t VALUES (2, 2, 2, 'kept')").await;
+    answer::ok(&mut read, "ROLLBACK").await;
+    servers.catch_up().await;
+    servers.freeze(0);
+    let stuck = [
+        tokio::spawn(async move { answer::text(&mut open, "COMMIT").await }),
+        tokio::spawn(async move { answer::text(&mut write, "INSERT INTO t VALUES (3, 3, 3, 'lost')").await }),
+        tokio::spawn(async move { answer::text(&mut read, "SELECT @@server_id FROM t WHERE id = 2").await }),
+    ];
+    wait::until("three to be stuck", LIMIT, || async {
+        (vars(&gateway).await["PoolBusy"]["a"] == 3.0).then_some(())
+    })
+    .await;
+    servers.promote_most_advanced().await;
+    wait::until("its successor", LIMIT, || async {
+        (count(&gateway, "PrimaryChanges", "-").await == 1).then_some(())
+    })
+    .await;
+    servers.thaw(0);
+    let [commit, insert, select] = stuck;
+    for write in [commit, insert] {
+        let refusal = wait::within("a stuck write", LIMIT, write)
+            .await
+            .unwrap()
+            .unwrap_err();
+        assert!(is(&refusal, "SG2401"), "{refusal}");
+    }
+    let answer = wait::within("a stuck read", LIMIT, select)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(answer.single(), "2");
+    let mut conn = gateway.conn(KEYSPACE).await;
+    assert_eq!(answer::ok(&mut conn, "SELECT id FROM t").await.single(), "2");
+}
+
 /// R4 [vitess#2085]
 #[tokio::test]
 async fn a_write_whose_ok_is_lost_is_of_unknown_outcome_and_never_sent_again() {
@@ -411,6 +458,31 @@ async fn an_announced_reparent_holds_requests_and_each_has_its_own_deadline() {
     off.tablets[0].fault(READ_ONLY).await;
     let refusal = answer::refused(&mut off.conn().await, "INSERT INTO t VALUES (1, 1, 1)").await;
     assert_eq!(refusal.errno, 1290, "{refusal}");
+}
+
+/// A shard that is known to take no writes is seen before another commits.
+#[tokio::test]
+async fn a_commit_over_shards_commits_nothing_if_one_is_known_to_be_read_only() {
+    let shards = Shards::start(2, "[buffer]\nenable_buffer = false\n");
+    let mut conn = shards.conn().await;
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "INSERT INTO t VALUES (10, 1, 1)").await;
+    answer::ok(&mut conn, "INSERT INTO t VALUES (11, 1, 1)").await;
+    shards.tablets[1].fault(READ_ONLY).await;
+    let mut other = shards.conn().await;
+    wait::until("it to be seen read-only", LIMIT, || async {
+        let (_, health) = shards.gateway.http("GET", "/debug/health").await;
+        let health: Value = serde_json::from_str(&health).unwrap();
+        let seen = &health["shards"]["shop/s1"]["shop-s1-a"]["answered"]["read_only"];
+        (*seen == true).then_some(())
+    })
+    .await;
+    let refusal = answer::refused(&mut conn, "COMMIT").await;
+    assert!(is(&refusal, "SG2408"), "{refusal}");
+    assert!(refusal.message.contains("shop/s1 had no primary"), "{refusal}");
+    shards.tablets[1].lift().await;
+    let rows = answer::ok(&mut other, "SELECT id FROM t WHERE id IN (10, 11)").await;
+    assert!(rows.rows.is_empty(), "{rows:?}");
 }
 
 /// A primary that was made read-only under a transaction refuses its COMMIT and keeps it open.

@@ -508,6 +508,9 @@ async fn a_split_brain_refuses_writes_until_an_operator_decides() {
     let mut stage = Stage::start(&[3, 1], AT_ONCE).await;
     let workload = stage.workload().await;
     let database = stage.shards[0].database.clone();
+    let mut open = stage.gateway.conn(KEYSPACE).await;
+    answer::ok(&mut open, "BEGIN").await;
+    answer::ok(&mut open, "INSERT INTO log VALUES (0, 4000000000)").await;
     let began = Instant::now();
     // Somebody promotes a replica, writes to it, and tells nobody.
     let servers = stage.servers(0);
@@ -532,6 +535,9 @@ async fn a_split_brain_refuses_writes_until_an_operator_decides() {
         (told.iter().filter(refused).count() > 20).then_some(())
     })
     .await;
+    // Nor is what was written before committed now.
+    let refusal = answer::refused(&mut open, "COMMIT").await;
+    assert!(refusal.message.starts_with("SG2705"), "{refusal}");
     // Reads are answered, by the primary that was.
     let mut conn = stage.gateway.conn(KEYSPACE).await;
     answer::ok(&mut conn, "SELECT trail FROM register WHERE id = 0").await;

@@ -199,6 +199,17 @@ impl ShardBuffer {
         self.forbidden(&self.lock(), is_write)
     }
 
+    /// Whether its primary is known to take no writes, or was just told to be gone. One whose reparent is only announced
+    /// still takes them.
+    pub fn is_without_primary(&self) -> bool {
+        if !self.attention.load(Ordering::Acquire) {
+            return false;
+        }
+        let state = self.lock();
+        let vacant = matches!(state.news, Some(News::ReadOnly { .. } | News::Gone { .. }));
+        vacant || matches!(&state.phase, Phase::Buffering(failover) if !failover.announced)
+    }
+
     /// Whether requests wait.
     pub fn is_buffering(&self) -> bool {
         self.attention.load(Ordering::Acquire) && is_wet(&self.lock())
