@@ -1,6 +1,7 @@
 //! What changed from one observation of a tablet to the next: the lines of the log.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::observation::{Facts, Observation, Thread, UnknownReplication};
 use super::standing::Standing;
@@ -106,13 +107,20 @@ pub fn transitions(before: Option<&Standing>, after: &Standing) -> Vec<Transitio
     out
 }
 
+/// A server tells its uptime in whole seconds, so that what two connections are told of the same start may differ by one.
+const UPTIME_GRAIN: Duration = Duration::from_secs(2);
+
 fn facts(then: Option<&Arc<Observation>>, now: &Observation, out: &mut Vec<Transition>) {
     let Some(new) = now.facts() else { return };
     let old = then.and_then(|o| o.facts());
     if let Some(old) = old {
         if old.identity != new.identity {
             out.push(Transition::AnotherServer);
-        } else if new.uptime.zip(old.uptime).is_some_and(|(new, old)| new < old) {
+        } else if new
+            .uptime
+            .zip(old.uptime)
+            .is_some_and(|(new, old)| new + UPTIME_GRAIN < old)
+        {
             out.push(Transition::Restarted);
         }
         if old.writable() != new.writable() {
@@ -157,7 +165,6 @@ fn replication(old: Option<&Facts>, new: &Facts, out: &mut Vec<Transition>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::super::super::observation::{Channel, Identity, PollError, Replication};
     use super::*;
@@ -290,8 +297,12 @@ mod tests {
             },
             ..facts_of(false, vec![])
         });
-        let told = story(vec![Ok(facts_of(false, vec![])), younger, other]);
-        let expected: [&[&str]; 3] = [&["answers", "serves"], &["restarted"], &["another_server"]];
+        let told_anew = Ok(Facts {
+            uptime: Some(Duration::from_millis(99_100)),
+            ..facts_of(false, vec![])
+        });
+        let told = story(vec![Ok(facts_of(false, vec![])), told_anew, younger, other]);
+        let expected: [&[&str]; 4] = [&["answers", "serves"], &[], &["restarted"], &["another_server"]];
         assert_eq!(told, expected);
     }
 }
