@@ -181,13 +181,12 @@ impl Breaker {
 
     fn judge_pool(&self, word: Word, now: Time) {
         let limit = self.config.pool_saturated;
-        let running = now.since(self.pulse.resumed());
-        if limit.is_zero()
-            || self
-                .pool_full
-                .span(now)
-                .is_none_or(|span| span.min(running) < limit)
-        {
+        let Some(span) = self.pool_full.span(now).filter(|_| !limit.is_zero()) else {
+            return;
+        };
+        let since = Time::from_nanos(now.as_nanos().saturating_sub(nanos(span)));
+        let still = self.pulse.still_since(since, now).unwrap_or(span);
+        if span.saturating_sub(still) < limit {
             return;
         }
         let busy = self.survey(|f| self.cut.has(f, now));

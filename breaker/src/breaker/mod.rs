@@ -381,9 +381,12 @@ impl Breaker {
         }
     }
 
-    /// Another primary, or the same one seen to accept writes: a new generation, half-open at once unless closed; closed at
-    /// once if it was the poller that found the old one gone.
+    /// Another primary, or the same one seen to accept writes: a new generation, half-open at once unless closed, and
+    /// probed by attempts.
     pub fn renew(&self, now: Time) {
+        // Looks at the old one are no part of a row.
+        self.unhealthy.sample(false);
+        self.healthy.sample(false);
         self.machine.renew(now, &mut |c| self.tell(c, now));
     }
 

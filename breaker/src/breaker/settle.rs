@@ -1,13 +1,19 @@
 //! What a result does.
 
+use std::time::Duration;
+
 use super::{Breaker, Stripe};
 use crate::permit::Held;
 use crate::signal::tail::Verdict;
 use crate::state::Machine;
 use crate::sync::{Ordering, Writer, seat};
+use crate::time::nanos;
 use crate::{Outcome, Pulse, Reason, Time, Trigger};
 
-const STILL: u64 = Pulse::LATE.as_nanos() as u64 / 2;
+/// The shortest standstill that a pulse tells of, in nanoseconds.
+const STANDSTILL: u64 = (Pulse::LATE.as_nanos() - Pulse::BEAT.as_nanos()) as u64;
+/// How long a tablet must have had behind a standstill to have timed out all the same.
+const FAIR_CHANCE: Duration = Duration::from_millis(250);
 
 impl Breaker {
     pub(crate) fn touch(&self, held: &Held, now: Time) {
@@ -107,10 +113,15 @@ impl Breaker {
             return;
         }
         let latency = held.latency_at(now);
-        // Only what took as long can have been under way while a beat was missing.
-        if latency >= STILL && self.pulse.missed_since(held.started, now) {
-            return;
-        }
+        // What took less cannot have been under way in a standstill.
+        let latency = if latency < STANDSTILL {
+            latency
+        } else {
+            match self.pulse.still_since(held.started, now) {
+                Some(still) => latency.saturating_sub(nanos(still)),
+                None => return,
+            }
+        };
         let window = self.baseline.window();
         mine.samples.add(writer, window, latency);
         if latency >= self.baseline.limit() {
@@ -134,7 +145,7 @@ impl Breaker {
     #[cold]
     fn timed_out(&self, held: &Held, now: Time) {
         let (generation, fingerprint) = (held.generation(), held.work.fingerprint());
-        if self.cut.has(fingerprint, now) || self.pulse.missed_since(held.started, now) {
+        if self.cut.has(fingerprint, now) || self.pulse.cut_short(held.started, FAIR_CHANCE, now) {
             return;
         }
         self.timed_out.add(generation, now);

@@ -278,20 +278,26 @@ impl Machine {
     }
 
     /// Another primary, or the same one back in office: what was learned of the old one no longer counts. One that was
-    /// not closed is probed at once, or closed if samples are its probes; one that was closed stays so.
+    /// not closed is probed at once, by attempts; one that was closed stays so.
     pub(crate) fn renew(&self, now: Time, tell: &mut impl FnMut(Change)) {
         self.change(now, tell, |word| {
             let state = match (word.mode, word.state) {
-                // What samples judge was judged of another, and no attempt could probe it.
-                (Mode::Auto, State::Open | State::HalfOpen) if word.cause.judged_by_samples() => {
-                    State::Closed
-                }
                 (Mode::Auto, State::Open | State::HalfOpen) => State::HalfOpen,
                 (Mode::Auto, State::Closed) | (Mode::ForcedClosed | Mode::ForcedOpen | Mode::DryRun, _) => {
                     word.state
                 }
             };
-            Some((word.enter(state), Trigger::NewTerm))
+            // Samples of the old one found it gone; attempts on the new one show soonest that it is there.
+            let cause = if word.cause.judged_by_samples() {
+                Reason::ConsecutiveFailures
+            } else {
+                word.cause
+            };
+            let next = Word {
+                cause,
+                ..word.enter(state)
+            };
+            Some((next, Trigger::NewTerm))
         });
     }
 

@@ -369,15 +369,16 @@ impl Inner {
                 State::HalfOpen if self.mode == Mode::Auto => self.open(Reason::Buffer, now),
                 State::HalfOpen | State::Open => {}
             },
-            Step::Renew => match (self.mode, self.state) {
-                (Mode::Auto, State::Open | State::HalfOpen)
-                    if matches!(self.cause, Reason::Lag | Reason::HealthCheck) =>
-                {
-                    self.close(now);
+            Step::Renew => {
+                (self.falls, self.rises) = (0, 0);
+                if matches!(self.cause, Reason::Lag | Reason::HealthCheck) {
+                    self.cause = Reason::ConsecutiveFailures;
                 }
-                (Mode::Auto, State::Open | State::HalfOpen) => self.enter(State::HalfOpen),
-                (_, state) => self.enter(state),
-            },
+                self.enter(match (self.mode, self.state) {
+                    (Mode::Auto, State::Open | State::HalfOpen) => State::HalfOpen,
+                    (_, state) => state,
+                });
+            }
             Step::Mode(mode) => self.set_mode(mode, now),
             Step::Ask | Step::Record(..) | Step::Sent(_) | Step::Drop(_) | Step::Wait(_) => {}
         }

@@ -283,9 +283,13 @@ fn a_new_primary_does_not_wait_for_samples_that_were_asked_of_the_old_one() {
     rig.breaker.renew(rig.now);
     assert_eq!(
         (rig.state(), rig.last().trigger),
-        (State::Closed, Trigger::NewTerm)
+        (State::HalfOpen, Trigger::NewTerm)
     );
+    // Nor are the old one's failed looks a part of its row.
+    rig.breaker.observe_health(false, rig.now);
     rig.many(3, Outcome::Success);
+    assert_eq!(rig.state(), State::Closed);
+    rig.breaker.observe_health(false, rig.now);
     assert_eq!(rig.state(), State::Closed);
 }
 

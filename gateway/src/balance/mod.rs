@@ -110,6 +110,14 @@ impl Fleet {
         making: Arc<Making>,
         known: &HashMap<&TabletAlias, Arc<Member>>,
     ) {
+        // Before anybody is sent to another primary: what the one before answers later is not passed on.
+        let before = self.members.load();
+        for info in tablets.iter().filter(|info| info.role == Role::Primary) {
+            let primary = before.shards.get(&info.shard).and_then(|s| s.primary.as_ref());
+            if primary.is_some_and(|primary| primary.info.alias != info.alias) {
+                self.guards.buffer(&info.shard).next_term();
+            }
+        }
         let mut shards: HashMap<ShardId, Shard> = HashMap::new();
         for info in tablets {
             let member = match known.get(&info.alias) {
@@ -123,13 +131,6 @@ impl Fleet {
             match member.info.role {
                 Role::Primary => shard.primary = Some(member),
                 Role::Replica => shard.replicas.push(member),
-            }
-        }
-        // Before anybody is sent to the new one: an answer of the old one that comes later is not passed on.
-        for member in self.members.load().all().filter(|m| m.info.role == Role::Primary) {
-            let primary = shards.get(&member.info.shard).and_then(|s| s.primary.as_ref());
-            if primary.is_some_and(|primary| primary.info.alias != member.info.alias) {
-                member.gate().replace();
             }
         }
         let old = self.members.swap(Arc::new(Members { shards, making }));

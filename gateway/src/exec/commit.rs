@@ -5,33 +5,48 @@
 
 use shardgate_wire::stream::Probe;
 
-use super::error::CommitReport;
+use super::error::{CommitReport, Unwilling};
 use super::held::{Held, Leased};
 use super::watch::Limits;
-use crate::base::GatewayError;
+use crate::base::{GatewayError, Role};
 use crate::exec::ExecError;
-use crate::tablet::TabletError;
+use crate::guard::BufferRefused;
+use crate::tablet::{Sent, TabletError};
 
 /// Commits everywhere. A commit is never cut short by the client or by KILL; only the deadline bounds the wait.
 pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecError> {
     let mut open = held.take_transaction();
     if let Some(refused) = open
         .iter()
-        .find_map(|l| l.conn.gate().shard().buffer().forbids(true))
+        .filter(|l| l.role == Role::Primary)
+        .find_map(forbidden)
     {
         roll_back_all(open, held, limits).await;
-        return Err(refused.into());
+        return Err(ExecError::CommitRefused(refused));
     }
-    if let Some((gone, why)) = gone_before(&mut open) {
-        return Err(nothing_committed((gone, why), open, held, limits).await);
+    if let Some((unwilling, why)) = unwilling(&mut open) {
+        return Err(nothing_committed((unwilling, why), open, held, limits).await);
     }
     // The last statement of each shard is known to have succeeded; so the first COMMIT is the one most likely to fail.
     let mut report = CommitReport::default();
     while !open.is_empty() {
         let mut lease = open.remove(0);
+        if lease.conn.gate().is_replaced() {
+            let failure = Failure::Tablet(lease.conn.superseded(Sent::No));
+            let alone = report.committed.is_empty() && open.is_empty();
+            let rest = Rest {
+                open,
+                held,
+                limits,
+                alone,
+            };
+            return Err(incomplete(failure, lease, report, rest).await);
+        }
         let failure = match limits.until_deadline(lease.conn.commit()).await {
             // Committed, perhaps, on a server that is the primary no longer.
-            Ok(Ok(_)) if lease.conn.gate().is_replaced() => Failure::Tablet(lease.conn.superseded()),
+            Ok(Ok(_)) if lease.conn.gate().is_replaced() => {
+                Failure::Tablet(lease.conn.superseded(Sent::Maybe))
+            }
             Ok(Ok(_)) => {
                 report.committed.push(lease.shard.clone());
                 lease.in_transaction = false;
@@ -58,17 +73,23 @@ pub async fn commit(held: &mut Held, limits: &Limits<'_>) -> Result<(), ExecErro
     Ok(())
 }
 
-/// Of several shards one that will not commit, and why: its server has closed its connection, and with it rolled back, or
-/// is known to take no writes. Seen without asking it, before another commits.
-fn gone_before(open: &mut Vec<Leased>) -> Option<(Leased, &'static str)> {
+fn forbidden(lease: &Leased) -> Option<BufferRefused> {
+    lease.conn.gate().shard().buffer().forbids(true)
+}
+
+/// Of several shards one that will not commit, and why. Seen without asking it, before another commits.
+fn unwilling(open: &mut Vec<Leased>) -> Option<(Leased, Unwilling)> {
     if open.len() < 2 {
         return None;
     }
     let why = |lease: &mut Leased| {
-        if !lease.conn.is_usable() || lease.conn.probe() == Probe::Closed {
-            Some("had closed its connection, and with it lost its part of the transaction,")
-        } else if lease.conn.gate().shard().buffer().is_without_primary() {
-            Some("had no primary that takes writes")
+        let gate = lease.conn.gate();
+        if gate.is_replaced() {
+            Some(Unwilling::Replaced)
+        } else if lease.role == Role::Primary && gate.shard().buffer().is_without_primary() {
+            Some(Unwilling::Vacant)
+        } else if !lease.conn.is_usable() || lease.conn.probe() == Probe::Closed {
+            Some(Unwilling::Closed)
         } else {
             None
         }
@@ -81,17 +102,18 @@ fn gone_before(open: &mut Vec<Leased>) -> Option<(Leased, &'static str)> {
 }
 
 async fn nothing_committed(
-    (gone, why): (Leased, &'static str),
+    (unwilling, why): (Leased, Unwilling),
     others: Vec<Leased>,
     held: &mut Held,
     limits: &Limits<'_>,
 ) -> ExecError {
     let error = ExecError::NothingCommitted {
-        gone: gone.shard.clone(),
+        shard: unwilling.shard.clone(),
         why,
         others: ExecError::names(others.iter().map(|l| &l.shard)),
     };
-    roll_back_all(vec![gone], held, limits).await;
+    // Closed, it is rolled back by its server; it may not answer.
+    drop_lease(unwilling, held);
     roll_back_all(others, held, limits).await;
     error
 }
@@ -134,7 +156,7 @@ async fn incomplete(
         settle(rest.held, lease);
     } else {
         // Dropped: rolled back by its server, or reaped if it still owes an answer.
-        drop_lease(lease);
+        drop_lease(lease, rest.held);
     }
     for mut other in rest.open {
         report.rolled_back.push(other.shard.clone());
@@ -184,7 +206,11 @@ async fn roll_back_one(lease: &mut Leased, limits: &Limits<'_>) {
     let _ = limits.until_deadline(lease.conn.rollback()).await;
 }
 
-fn drop_lease(lease: Leased) {
+/// Closes a connection, and with it what it holds of the session.
+fn drop_lease(lease: Leased, held: &mut Held) {
+    if let Some(claim) = &lease.reserved {
+        held.lose(claim.what);
+    }
     if lease.conn.owes_answer() {
         drop(lease);
     } else {

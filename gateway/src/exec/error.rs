@@ -63,6 +63,9 @@ pub enum ExecError {
     /// The shard has no primary, and the statement waits for none, or no longer.
     #[error(transparent)]
     Buffer(#[from] BufferRefused),
+    /// A shard of the transaction takes no COMMIT.
+    #[error("{0}; the transaction was rolled back")]
+    CommitRefused(BufferRefused),
     /// Several legs failed; the first error is the most useful one.
     #[error("{first}; also failed: {others}")]
     Several {
@@ -112,13 +115,13 @@ pub enum ExecError {
     PartialCommit(CommitReport),
     /// A part of a transaction over several shards was lost before the first was told to commit.
     #[error(
-        "{gone} {why} before COMMIT was sent to any shard; nothing was committed, {others} rolled back; safe to run the transaction again"
+        "{shard} {why} before COMMIT was sent to any shard; nothing was committed, {others} rolled back; safe to run the transaction again"
     )]
     NothingCommitted {
         /// The shard that would not commit.
-        gone: ShardId,
+        shard: ShardId,
         /// What was the matter with it.
-        why: &'static str,
+        why: Unwilling,
         /// The others.
         others: String,
     },
@@ -303,7 +306,8 @@ impl ExecError {
                 source: TabletError::Guard(_),
                 ..
             }
-            | Self::Buffer(_) => 4,
+            | Self::Buffer(_)
+            | Self::CommitRefused(_) => 4,
             Self::Tablet { .. } => 2,
             Self::Deadline { .. } | Self::TabletSilent { .. } => 3,
             _ => 5,
@@ -328,13 +332,34 @@ impl ExecError {
     }
 }
 
+/// Why a shard would not commit its part of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwilling {
+    /// Its server has closed the connection.
+    Closed,
+    /// Its primary is known to take no writes, or to be gone.
+    Vacant,
+    /// Another tablet is its primary.
+    Replaced,
+}
+
+impl std::fmt::Display for Unwilling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "had closed its connection, and with it lost its part of the transaction,",
+            Self::Vacant => "had no primary that takes writes",
+            Self::Replaced => "had another primary",
+        })
+    }
+}
+
 impl GatewayError for ExecError {
     fn code(&self) -> Option<&'static str> {
         match self {
             Self::Tablet { source, .. } => source.code(),
             Self::Server { .. } | Self::Killed(_) => None,
             Self::Gather(e) => e.code(),
-            Self::Buffer(e) => e.code(),
+            Self::Buffer(e) | Self::CommitRefused(e) => e.code(),
             Self::UnknownOutcome { .. } => Some("SG2401"),
             Self::Deadline { passed, .. } => Some(match passed.layer {
                 Layer::Gateway => "SG2201",
@@ -364,7 +389,7 @@ impl GatewayError for ExecError {
             Self::Tablet { source, .. } => source.kind(),
             Self::Server { .. } => ErrorKind::Server,
             Self::Gather(e) => e.kind(),
-            Self::Buffer(e) => e.kind(),
+            Self::Buffer(e) | Self::CommitRefused(e) => e.kind(),
             Self::UnknownOutcome { .. } | Self::PartialCommit(_) | Self::PartialDdl { .. } => {
                 ErrorKind::UnknownOutcome
             }
@@ -399,7 +424,7 @@ impl GatewayError for ExecError {
     fn retryable(&self) -> bool {
         match self {
             Self::Tablet { source, .. } => source.retryable(),
-            Self::Buffer(e) => e.retryable(),
+            Self::Buffer(e) | Self::CommitRefused(e) => e.retryable(),
             Self::Several { first, .. } => first.retryable(),
             Self::NotMonotone { source, .. } | Self::AllLegsFailed { source } => source.retryable(),
             Self::TooManyReserved { .. } | Self::NoTablet { .. } | Self::NothingCommitted { .. } => true,

@@ -210,9 +210,12 @@ impl Held {
     /// Lets go of connections to primaries that another tablet has replaced, with all that they hold: a server that was
     /// primary may still take writes, and nobody would ever see them again.
     pub fn drop_replaced(&mut self, fleet: &Fleet, transaction: &mut Transaction) {
-        let (kept, replaced): (Vec<Leased>, Vec<Leased>) = std::mem::take(&mut self.leases)
-            .into_iter()
-            .partition(|l| l.role != Role::Primary || fleet.is_primary(&l.shard, &l.conn.info().alias));
+        let (kept, replaced): (Vec<Leased>, Vec<Leased>) =
+            std::mem::take(&mut self.leases).into_iter().partition(|l| {
+                // One that is the primary again has been another one's replica meanwhile.
+                l.role != Role::Primary
+                    || fleet.is_primary(&l.shard, &l.conn.info().alias) && !l.conn.gate().is_replaced()
+            });
         self.leases = kept;
         for lease in replaced {
             if lease.in_transaction {

@@ -42,6 +42,9 @@ pub(super) async fn send(
     payload: Payload<'_>,
     (work, limits): (Work, &Limits<'_>),
 ) -> Result<Head, TabletError> {
+    if lease.conn.gate().is_replaced() {
+        return Err(lease.conn.superseded(Sent::No));
+    }
     let started = clock::now();
     let unused = lease.conn.is_unused();
     lease.attempt = Some(lease.conn.start(work, started)?);
@@ -64,11 +67,17 @@ pub(super) async fn send(
             attempt.record(lease.conn.gate(), outcome, now);
         }
     }
-    if lease.conn.gate().is_replaced() && matches!(head, Ok(Head::Ok(_) | Head::ResultSet { .. })) {
-        lease.attempt = None;
-        return Err(lease.conn.superseded());
+    if !lease.conn.gate().is_replaced() {
+        return head;
     }
-    head
+    let sent = match &head {
+        Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Sent::Maybe,
+        // It did not execute it; and what is wrong there may be right on the new one.
+        Ok(Head::Err(e)) if !TabletError::Server(server_error(e)).is_sign(lease.role) => Sent::No,
+        Ok(Head::Err(_)) | Err(_) => return head,
+    };
+    lease.attempt = None;
+    Err(lease.conn.superseded(sent))
 }
 
 /// What the answer's beginning says of the tablet. A connection that lay idle and is lost at its first use was closed by

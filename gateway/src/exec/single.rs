@@ -99,12 +99,22 @@ async fn answer(
         let reading = silent_for(run.limits.tablet_silent, read_head(&mut lease.conn));
         head = match limits.watch(run.client, reading).await {
             Ok(Ok(head)) => {
+                let head = head.and_then(|head| still_primary(lease, statement).map(|()| head));
                 head.map_err(|e| lost(&leg.shard, e, statement.changes() && !lease.in_transaction))?
             }
             Ok(Err(Silent)) => return Err(run.tablet_silent(&mut [lease])),
             Err(i) => return Err(run.interrupted(i, leg.shard.to_string(), statement.changes())),
         };
     }
+}
+
+/// A statement that changes something may do so as late as with its answer's end, which is passed on only if its tablet is
+/// the primary then.
+fn still_primary(lease: &mut Leased, statement: &Statement<'_>) -> Result<(), TabletError> {
+    if statement.changes() && lease.conn.gate().is_replaced() {
+        return Err(lease.conn.superseded(Sent::Maybe));
+    }
+    Ok(())
 }
 
 /// Nothing came for too long.
@@ -207,6 +217,7 @@ async fn relay(
     match result {
         Ok(Ok(RelayEnd::End(end))) => {
             lease.settle(Outcome::Success);
+            still_primary(lease, statement).map_err(|e| lost(&lease.shard, e, is_write))?;
             Ok(end)
         }
         Ok(Ok(RelayEnd::Err(e))) => {

@@ -63,10 +63,6 @@ impl Attempt {
     pub fn record(self, gate: &Gate, outcome: Outcome, now: Instant) {
         let at = gate.time(now);
         let guarded = self.permit.is_some();
-        let outcome = match outcome {
-            Outcome::Timeout if gate.stood_still_since(self.started, now) => Outcome::Neutral,
-            outcome => outcome,
-        };
         if let Some(permit) = self.permit {
             permit.record(outcome, at);
         }
@@ -75,7 +71,8 @@ impl Attempt {
             None if guarded
                 && outcome == Outcome::Timeout
                 && self.work != Work::CONNECT
-                && !gate.is_succeeded() =>
+                && !gate.is_succeeded()
+                && !gate.cut_short(self.started, FAIR_CHANCE, now) =>
             {
                 let shard = Arc::clone(gate.shard());
                 let fingerprint = self.work.fingerprint();

@@ -1,7 +1,7 @@
 //! The way to one tablet: asked before a pool is touched.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use shardgate_breaker::{Breaker, Mode, OwnedPermit, State, Time, Work, may_take_slot};
@@ -30,8 +30,8 @@ pub struct Gate {
     origin: Instant,
     /// Percent of a pool for one kind.
     max_share: u32,
-    /// Whether another tablet is the shard's primary in place of this one.
-    replaced: AtomicBool,
+    /// Which of the shard's primaries it leads to, counted.
+    term: u64,
     parked: Parked,
     /// The kind that asked last while the pool was busy, and when.
     asked_last: AtomicU64,
@@ -76,6 +76,7 @@ impl Gate {
         origin: Instant,
         max_share: u32,
     ) -> Self {
+        let term = shard.buffer().term();
         Self {
             name,
             tablet,
@@ -84,7 +85,7 @@ impl Gate {
             breaker,
             origin,
             max_share,
-            replaced: AtomicBool::new(false),
+            term,
             parked: Parked::default(),
             asked_last: AtomicU64::new(0),
             asked_at: AtomicU64::new(0),
@@ -113,15 +114,10 @@ impl Gate {
         if known { Outcome::Neutral } else { outcome }
     }
 
-    /// Another tablet is the primary in place of the one it leads to.
-    pub fn replace(&self) {
-        self.replaced.store(true, Ordering::Release);
-    }
-
     /// Whether another tablet was made the primary in place of the one it leads to: its answers are nobody's any more,
     /// since what it wrote or read is not what the shard holds.
     pub fn is_replaced(&self) -> bool {
-        self.replaced.load(Ordering::Acquire)
+        self.role == Role::Primary && self.shard.buffer().term() != self.term
     }
 
     /// Whether it leads to a primary in whose place another is: what comes from there says nothing of the shard any more.
@@ -129,9 +125,11 @@ impl Gate {
         self.role == Role::Primary && self.shard.buffer().follows_another(&self.tablet)
     }
 
-    /// Whether the gateway stood still at some time since then, so that nobody could be in time.
-    pub(super) fn stood_still_since(&self, since: Instant, now: Instant) -> bool {
-        self.shard.pulse().missed_since(self.time(since), self.time(now))
+    /// Whether a standstill of the gateway left what began then no fair chance to end by now.
+    pub(super) fn cut_short(&self, since: Instant, fair: Duration, now: Instant) -> bool {
+        self.shard
+            .pulse()
+            .cut_short(self.time(since), fair, self.time(now))
     }
 
     /// How many of a pool's slots a kind beyond its share may use all the same: all but its share and a reserve of a tenth

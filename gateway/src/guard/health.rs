@@ -18,7 +18,7 @@ impl HealthListener for Guards {
                 // was noticed late: then the gateway itself is.
                 let noticed_late = observation.took > *limit + *limit / 2;
                 let began = self.time(observation.at);
-                let stood_still = self.stood_still_since(observation.at, now);
+                let stood_still = self.cut_short(observation.at, *limit, now);
                 if noticed_late || stood_still || breaker.has_progressed_since(began) {
                     return;
                 }

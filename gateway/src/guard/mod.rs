@@ -38,4 +38,4 @@ pub use registry::Guards;
 pub use settings::GuardSettings;
 pub use shard::ShardGuard;
 
-pub use shardgate_breaker::{Outcome, Work};
+pub use shardgate_breaker::{Outcome, Pulse, Work};

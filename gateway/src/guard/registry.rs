@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use shardgate_breaker::{Breaker, Pulse, Time};
@@ -138,9 +139,9 @@ impl Guards {
         Time::at(now.saturating_duration_since(self.origin))
     }
 
-    /// Whether the gateway stood still at some time since then.
-    pub(super) fn stood_still_since(&self, since: Instant, now: Instant) -> bool {
-        self.pulse.missed_since(self.time(since), self.time(now))
+    /// Whether a standstill of the gateway left what began then no fair chance to end by now.
+    pub(super) fn cut_short(&self, since: Instant, fair: Duration, now: Instant) -> bool {
+        self.pulse.cut_short(self.time(since), fair, self.time(now))
     }
 
     /// The guards of a shard.
@@ -197,7 +198,12 @@ impl Guards {
     /// Looks at what time and silence tell. Call it every 100 ms.
     pub fn tick(&self, now: Instant) {
         let at = self.time(now);
-        self.pulse.beat(at);
+        if let Some(gap) = self.pulse.beat(at) {
+            tracing::warn!(
+                gap_ms = gap.as_millis(),
+                "the gateway stood still: what was late meanwhile is no tablet's fault"
+            );
+        }
         for shard in self.shards() {
             if let Some(breaker) = shard.breaker() {
                 breaker.tick(at);

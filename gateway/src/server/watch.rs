@@ -8,11 +8,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::balance::Fleet;
 use crate::base::clock;
-use crate::guard::Work;
+use crate::guard::{Pulse, Work};
 use crate::tablet::{Pool, Settings};
 
 /// How often the guards look.
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Pulse::BEAT;
 
 /// How long the gateway's own probe of a tablet may take.
 const PROBE: Duration = Duration::from_secs(1);

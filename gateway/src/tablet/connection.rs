@@ -250,13 +250,15 @@ impl Connection {
         }
     }
 
-    /// It answered when another tablet had become the primary: it is not used again, and whether what it answered is the
-    /// shard's nobody knows.
-    pub fn superseded(&mut self) -> TabletError {
+    /// Another tablet has become the primary: it is not used again. What it was sent, and answered since, may be its own
+    /// alone.
+    pub fn superseded(&mut self, sent: Sent) -> TabletError {
         self.broken = true;
-        TabletError::Lost {
-            tablet: self.info.alias.clone(),
-            reason: "another tablet became the primary before it answered".into(),
+        let tablet = self.info.alias.clone();
+        let reason = "another tablet has become the primary".to_owned();
+        match sent {
+            Sent::No => TabletError::LostBeforeSend { tablet, reason },
+            Sent::Maybe => TabletError::Lost { tablet, reason },
         }
     }
 

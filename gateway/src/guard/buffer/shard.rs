@@ -1,6 +1,6 @@
 //! One shard's buffer: when requests wait, and until when.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub struct ShardBuffer {
     state: Mutex<State>,
     breaker: ArcSwapOption<Breaker>,
     common: Arc<Common>,
+    /// Counts the shard's primaries.
+    term: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -114,6 +116,7 @@ impl ShardBuffer {
             }),
             breaker: ArcSwapOption::empty(),
             common,
+            term: AtomicU64::new(0),
         }
     }
 
@@ -197,6 +200,16 @@ impl ShardBuffer {
             return None;
         }
         self.forbidden(&self.lock(), is_write)
+    }
+
+    /// How many times another tablet was made the primary. What was lent before belongs to an earlier one.
+    pub(in crate::guard) fn term(&self) -> u64 {
+        self.term.load(Ordering::Acquire)
+    }
+
+    /// Requests are about to be sent to another primary.
+    pub fn next_term(&self) {
+        self.term.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether its primary is known to take no writes, or was just told to be gone. One whose reparent is only announced

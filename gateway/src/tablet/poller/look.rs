@@ -1,9 +1,9 @@
 //! One look at a tablet, over a connection of the poller's own.
 //!
-//! A look that is late goes on for a while, so that its connection is there for the next one: opening one costs a server
-//! several times what a look does, and hundreds of tablets that are a little late, since the machine is busy, must not
-//! make it busier. What a late look finds is thrown away: it says nothing of now. A look that takes too long, or that is
-//! dropped, closes its connection.
+//! A look that is late keeps its connection until the next one. If what it waited for has come by then the connection is
+//! used again: opening one costs a server several times what a look does, and hundreds of tablets that are a little late,
+//! since the machine is busy, must not make it busier. What a late look finds is thrown away: it says nothing of now. Else it
+//! is closed, and the next look opens another.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::topology::{
 
 /// Rows of a replica's status: one a channel, and nobody has this many.
 const MAX_CHANNELS: usize = 64;
-/// How long a look may go on behind its time.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the next look waits for what a late one has not read yet.
+const LEFTOVER: Duration = Duration::from_millis(50);
 
 /// Looks at one tablet again and again.
 #[derive(Debug)]
@@ -34,19 +34,15 @@ pub(super) struct Looker {
     late: Option<Attempt>,
 }
 
+/// The connection, if it can be used again, and what was found.
 type Found = (Option<Open>, Result<Facts, PollError>);
 
 /// A look under way.
-struct Attempt {
-    since: Instant,
-    work: Pin<Box<dyn Future<Output = Found> + Send>>,
-}
+struct Attempt(Pin<Box<dyn Future<Output = Found> + Send>>);
 
 impl std::fmt::Debug for Attempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempt")
-            .field("since", &self.since)
-            .finish_non_exhaustive()
+        f.debug_struct("Attempt").finish_non_exhaustive()
     }
 }
 
@@ -61,45 +57,27 @@ impl Looker {
 
     /// Looks once, within `limit`.
     pub(super) async fn look(&mut self, settings: &Arc<PollSettings>, limit: Duration) -> Observation {
+        if let Some(mut late) = self.late.take()
+            && let Ok((open, _)) = tokio::time::timeout(LEFTOVER, &mut late.0).await
+        {
+            self.open = open;
+        }
         let at = clock::now();
-        let outcome = match self.found(settings, at, at + limit).await {
-            Some(outcome) => outcome,
-            None => Err(PollError::Timeout(limit)),
+        let work = attempt(self.open.take(), Arc::clone(&self.info), Arc::clone(settings));
+        let attempt = self.late.insert(Attempt(Box::pin(work)));
+        let outcome = match tokio::time::timeout_at(at + limit, &mut attempt.0).await {
+            Ok((open, found)) => {
+                self.late = None;
+                self.open = open;
+                found
+            }
+            Err(_) => Err(PollError::Timeout(limit)),
         };
         Observation {
             at,
             took: clock::now().duration_since(at),
             outcome,
         }
-    }
-
-    /// What a look finds that begins now; `None` if it is late.
-    async fn found(
-        &mut self,
-        settings: &Arc<PollSettings>,
-        now: Instant,
-        until: Instant,
-    ) -> Option<Result<Facts, PollError>> {
-        if let Some(late) = &mut self.late {
-            match tokio::time::timeout_at(until, &mut late.work).await {
-                Ok((open, _)) => self.open = open,
-                Err(_) if now < late.since + PATIENCE => return None,
-                Err(_) => {
-                    self.late = None;
-                    return None;
-                }
-            }
-            self.late = None;
-        }
-        let work = attempt(self.open.take(), Arc::clone(&self.info), Arc::clone(settings));
-        let attempt = self.late.insert(Attempt {
-            since: now,
-            work: Box::pin(work),
-        });
-        let (open, found) = tokio::time::timeout_at(until, &mut attempt.work).await.ok()?;
-        self.late = None;
-        self.open = open;
-        Some(found)
     }
 
     /// Closes in good order.

@@ -107,8 +107,9 @@ pub fn transitions(before: Option<&Standing>, after: &Standing) -> Vec<Transitio
     out
 }
 
-/// A server tells its uptime in whole seconds, so that what two connections are told of the same start may differ by one.
-const UPTIME_GRAIN: Duration = Duration::from_secs(2);
+/// A server tells its uptime in whole seconds, so that what two connections are told of the same start may differ by one,
+/// and by how long asking took.
+const UPTIME_GRAIN: Duration = Duration::from_millis(1500);
 
 fn facts(then: Option<&Arc<Observation>>, now: &Observation, out: &mut Vec<Transition>) {
     let Some(new) = now.facts() else { return };
