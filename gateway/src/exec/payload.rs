@@ -70,14 +70,17 @@ pub(super) async fn send(
     if !lease.conn.gate().is_replaced() {
         return head;
     }
-    let sent = match &head {
-        Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => Sent::Maybe,
-        // It did not execute it; and what is wrong there may be right on the new one.
-        Ok(Head::Err(e)) if !TabletError::Server(server_error(e)).is_sign(lease.role) => Sent::No,
-        Ok(Head::Err(_)) | Err(_) => return head,
+    let is_answer = match &head {
+        Ok(Head::Ok(_) | Head::ResultSet { .. } | Head::LocalInfile(_)) => true,
+        // What is wrong there may be right on the new one. It may have done something before it failed, as a procedure does.
+        Ok(Head::Err(e)) => !TabletError::Server(server_error(e)).is_sign(lease.role),
+        Err(_) => false,
     };
+    if !is_answer {
+        return head;
+    }
     lease.attempt = None;
-    Err(lease.conn.superseded(sent))
+    Err(lease.conn.superseded(Sent::Maybe))
 }
 
 /// What the answer's beginning says of the tablet. A connection that lay idle and is lost at its first use was closed by
