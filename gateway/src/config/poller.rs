@@ -33,7 +33,8 @@ pub struct Poller {
     pub interval: Duration,
     /// How long one look may take, the time to connect included where the connection was lost; after two late answers in
     /// a row, or a refused connection, a tablet no longer serves. Default `250ms`; at least `10ms`, at most `10s`. The
-    /// first look at a tablet has `timeouts.connect` if that is longer. Applied by a reload.
+    /// first look at a tablet has `timeouts.connect` if that is longer. A connection on which nothing came for twice as
+    /// long (up to eight times, where one after another is lost) is given up for another. Applied by a reload.
     #[serde(deserialize_with = "units::duration")]
     pub timeout: Duration,
     /// A table `database.table` on every tablet, into which somebody writes the time on each primary many times a second

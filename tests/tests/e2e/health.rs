@@ -158,39 +158,6 @@ async fn late_looks_leave_no_connection_behind() {
     assert!(open <= 2, "{open} connections of the poller are open");
 }
 
-/// Many tablets that are a little late must not each be connected to anew: that would make them later.
-#[tokio::test]
-async fn a_tablet_that_is_a_little_late_is_not_connected_to_anew() {
-    let server = MariaDb::start();
-    let slow = TabletSim::proxy(server.addr());
-    let fixture = Fixture::on(Layout::Unsharded, MariaDb::shared(0), &[&server], &[TABLE_T]).await;
-    let (direct, proxied) = (fixture.proxies[0].addr(), slow.addr());
-    let gateway = Gateway::serve(
-        &fixture
-            .config()
-            .replace(&direct.to_string(), &proxied.to_string()),
-    );
-    until_state(&gateway, "shop---a", "SERVING").await;
-    let mut conn = server.conn().await;
-    let mut connections = async || {
-        let status = answer::ok(&mut conn, "SHOW GLOBAL STATUS LIKE 'Connections'").await;
-        status.cells()[0][1].parse::<u32>().unwrap()
-    };
-    let before = connections().await;
-    slow.fault(r#"{"kind":"latency","ms":400,"statement":"@@global"}"#)
-        .await;
-    wait::until("six late looks", LIMIT, || async {
-        let (_, vars) = gateway.http("GET", "/debug/vars?name[]=PollFailures").await;
-        let vars: Value = serde_json::from_str(&vars).unwrap();
-        (vars["PollFailures"]["shop---a.timeout"].as_u64() >= Some(6)).then_some(())
-    })
-    .await;
-    assert_eq!(connections().await, before);
-    slow.lift().await;
-    until_state(&gateway, "shop---a", "SERVING").await;
-    assert_eq!(connections().await, before);
-}
-
 #[tokio::test]
 async fn a_gateway_starts_over_tablets_that_are_all_down() {
     let fixture = Fixture::scenario().await;

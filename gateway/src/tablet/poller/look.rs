@@ -1,9 +1,10 @@
 //! One look at a tablet, over a connection of the poller's own.
 //!
-//! A look that is late keeps its connection until the next one. If what it waited for has come by then the connection is
-//! used again: opening one costs a server several times what a look does, and hundreds of tablets that are a little late,
-//! since the machine is busy, must not make it busier. What a late look finds is thrown away: it says nothing of now. Else it
-//! is closed, and the next look opens another.
+//! A look that is late goes on, so that its connection can be used again: opening one costs a server several times what a
+//! look does, and hundreds of tablets that are late, since the machine is busy, must not keep it busy. What a late look
+//! finds is thrown away: it says nothing of now. One that takes longer than our patience is given up, for its connection
+//! may be lost without a word, and the next look opens another. The first time this is soon, so that a tablet that lost no
+//! more than a connection is late only once; each further time we wait for twice as long, up to a bound.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,27 +23,36 @@ use crate::topology::{
 
 /// Rows of a replica's status: one a channel, and nobody has this many.
 const MAX_CHANNELS: usize = 64;
-/// How long the next look waits for what a late one has not read yet.
-const LEFTOVER: Duration = Duration::from_millis(50);
+/// How long an attempt may take before it is given up, as a multiple of the time a look may take.
+const PATIENCE: u32 = 2;
+/// The same when attempt after attempt was given up. A server that is back is seen this much later at worst.
+const MOST_PATIENCE: u32 = 8;
 
 /// Looks at one tablet again and again.
 #[derive(Debug)]
 pub(super) struct Looker {
     info: Arc<TabletInfo>,
     open: Option<Open>,
-    /// The look that was late.
+    /// What was late and goes on.
     late: Option<Attempt>,
+    /// How long an attempt may take before it is given up: between [`PATIENCE`] and [`MOST_PATIENCE`].
+    patience: u32,
 }
 
 /// The connection, if it can be used again, and what was found.
 type Found = (Option<Open>, Result<Facts, PollError>);
 
 /// A look under way.
-struct Attempt(Pin<Box<dyn Future<Output = Found> + Send>>);
+struct Attempt {
+    began: Instant,
+    work: Pin<Box<dyn Future<Output = Found> + Send>>,
+}
 
 impl std::fmt::Debug for Attempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempt").finish_non_exhaustive()
+        f.debug_struct("Attempt")
+            .field("began", &self.began)
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,31 +62,51 @@ impl Looker {
             info,
             open: None,
             late: None,
+            patience: PATIENCE,
         }
     }
 
     /// Looks once, within `limit`.
     pub(super) async fn look(&mut self, settings: &Arc<PollSettings>, limit: Duration) -> Observation {
-        if let Some(mut late) = self.late.take()
-            && let Ok((open, _)) = tokio::time::timeout(LEFTOVER, &mut late.0).await
-        {
-            self.open = open;
-        }
         let at = clock::now();
-        let work = attempt(self.open.take(), Arc::clone(&self.info), Arc::clone(settings));
-        let attempt = self.late.insert(Attempt(Box::pin(work)));
-        let outcome = match tokio::time::timeout_at(at + limit, &mut attempt.0).await {
-            Ok((open, found)) => {
-                self.late = None;
-                self.open = open;
-                found
-            }
-            Err(_) => Err(PollError::Timeout(limit)),
-        };
+        let outcome = tokio::time::timeout_at(at + limit, self.find(settings)).await;
         Observation {
             at,
             took: clock::now().duration_since(at),
-            outcome,
+            outcome: outcome.unwrap_or(Err(PollError::Timeout(limit))),
+        }
+    }
+
+    /// Finds what is there now. A caller that does not wait for it leaves it as the late one.
+    async fn find(&mut self, settings: &Arc<PollSettings>) -> Result<Facts, PollError> {
+        if let Some(late) = &self.late {
+            let given_up = late.began + settings.timeout.saturating_mul(self.patience);
+            if tokio::time::timeout_at(given_up, self.finish_late())
+                .await
+                .is_err()
+            {
+                self.late = None;
+                self.patience = (self.patience * 2).min(MOST_PATIENCE);
+            }
+        }
+        let work = attempt(self.open.take(), Arc::clone(&self.info), Arc::clone(settings));
+        let now = self.late.insert(Attempt {
+            began: clock::now(),
+            work: Box::pin(work),
+        });
+        let (open, found) = (&mut now.work).await;
+        self.late = None;
+        self.open = open;
+        self.patience = PATIENCE;
+        found
+    }
+
+    /// Goes on with what was late, if anything was, until it ends. It can be dropped at any time and called again.
+    pub(super) async fn finish_late(&mut self) {
+        if let Some(late) = &mut self.late {
+            let (open, _) = (&mut late.work).await;
+            self.late = None;
+            self.open = open;
         }
     }
 

@@ -298,9 +298,14 @@ async fn run(pollers: Arc<Pollers>, mut watch: Watch, stop: CancellationToken) {
     // Pollers that begin together must not stay in step, so the first wait is a part of the interval.
     let mut next = began + part_of(pollers.settings.load().interval, random.hash_one(0));
     for turn in 1_u64.. {
+        let late = async {
+            watch.looker.finish_late().await;
+            std::future::pending::<std::convert::Infallible>().await
+        };
         tokio::select! {
             () = stop.cancelled() => break,
             () = due(&watch.tablet, next, began) => {}
+            never = late => match never {},
         }
         began = clock::now();
         let settings = pollers.settings.load_full();
