@@ -16,6 +16,8 @@ const POWERS: u32 = if cfg!(loom) { 1 } else { 23 };
 const BUCKETS: usize = (PARTS * POWERS) as usize;
 /// Keeps the next allocation off the last counter's cache line.
 const PADDING: usize = if cfg!(loom) { 0 } else { 16 };
+/// A baseline is young until it learned from this part of its memory: 20 s of five minutes.
+const YOUTH: u64 = 15;
 /// A window that gets too few samples waits this many times its length, then is thrown away.
 const PATIENCE: u32 = 15;
 
@@ -103,6 +105,8 @@ pub(crate) struct Baseline {
     /// Slow averages in nanoseconds; 0 = unknown.
     p95: AtomicU64,
     p99: AtomicU64,
+    /// How much time was learned from, in nanoseconds.
+    learned: AtomicU64,
     /// p95 of the last full window.
     last: AtomicU64,
 }
@@ -115,6 +119,7 @@ impl Baseline {
             began: AtomicU64::new(0),
             p95: AtomicU64::new(0),
             p99: AtomicU64::new(0),
+            learned: AtomicU64::new(0),
             last: AtomicU64::new(0),
         }
     }
@@ -200,17 +205,16 @@ impl Baseline {
         self.last.store(window.p95, Ordering::Relaxed);
     }
 
-    /// Lets the baseline follow a window.
+    /// Lets the baseline follow a window: 1 - e^(-span/memory), first order, since the spans are a hundredth of the memory.
+    /// In its youth it is the mean of all windows: the first, in which connections are opened, must not stand for minutes.
     pub(crate) fn learn(&self, window: Window, span: Duration) {
-        // 1 - e^(-span/memory), first order: the spans are a hundredth of the memory.
-        let weight = (span.as_secs_f64() / self.config.memory.as_secs_f64()).min(1.0);
+        let learned = self.learned.load(Ordering::Relaxed).saturating_add(nanos(span));
+        self.learned.store(learned, Ordering::Relaxed);
+        let memory = nanos(self.config.memory);
+        let heard = if learned <= memory / YOUTH { learned } else { memory };
+        let weight = share(nanos(span), heard);
         for (average, sample) in [(&self.p95, window.p95), (&self.p99, window.p99)] {
-            let old = average.load(Ordering::Relaxed);
-            let next = if old == 0 {
-                sample
-            } else {
-                follow(old, sample, weight)
-            };
+            let next = follow(average.load(Ordering::Relaxed), sample, weight);
             average.store(next.max(1), Ordering::Relaxed);
         }
     }
@@ -219,6 +223,12 @@ impl Baseline {
     pub(crate) fn age(&self, now: Time) -> Duration {
         now.since(Time::from_nanos(self.began.load(Ordering::Relaxed)))
     }
+}
+
+/// A part of a whole, all of it at most.
+#[allow(clippy::cast_precision_loss)] // spans are far below 2^53 nanoseconds
+fn share(part: u64, whole: u64) -> f64 {
+    part.min(whole) as f64 / whole.max(1) as f64
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // nanoseconds of latency are far below 2^53 and positive
@@ -330,6 +340,14 @@ mod tests {
         assert_eq!(baseline.limit(), ms(500));
     }
 
+    fn within(found: Option<Duration>, low: u64, high: u64) {
+        let found = found.unwrap();
+        assert!(
+            (Duration::from_millis(low)..Duration::from_millis(high)).contains(&found),
+            "{found:?}"
+        );
+    }
+
     #[test]
     fn the_baseline_follows_slowly() {
         let (baseline, _) = baseline();
@@ -338,14 +356,25 @@ mod tests {
             p95,
             p99: p95,
         };
-        baseline.learn(window(ms(10)), Duration::from_secs(2));
+        for _ in 0..10 {
+            baseline.learn(window(ms(10)), Duration::from_secs(2));
+        }
         for _ in 0..15 {
             baseline.learn(window(ms(20)), Duration::from_secs(2));
         }
-        let p95 = baseline.p95().unwrap();
-        assert!(
-            (Duration::from_millis(10)..Duration::from_millis(12)).contains(&p95),
-            "{p95:?}"
-        );
+        within(baseline.p95(), 10, 12);
+    }
+
+    #[test]
+    fn the_first_window_counts_no_more_than_the_others() {
+        let (baseline, _) = baseline();
+        let window = |p95, p99| Window { number: 0, p95, p99 };
+        baseline.learn(window(ms(50), ms(200)), Duration::from_secs(2));
+        within(baseline.p99(), 200, 201);
+        for _ in 0..9 {
+            baseline.learn(window(ms(2), ms(4)), Duration::from_secs(2));
+        }
+        within(baseline.p95(), 6, 7);
+        within(baseline.p99(), 23, 24);
     }
 }
