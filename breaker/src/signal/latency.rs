@@ -211,7 +211,11 @@ impl Baseline {
         let learned = self.learned.load(Ordering::Relaxed).saturating_add(nanos(span));
         self.learned.store(learned, Ordering::Relaxed);
         let memory = nanos(self.config.memory);
-        let heard = if learned <= memory / YOUTH { learned } else { memory };
+        let heard = if learned <= memory / YOUTH {
+            learned
+        } else {
+            memory
+        };
         let weight = share(nanos(span), heard);
         for (average, sample) in [(&self.p95, window.p95), (&self.p99, window.p99)] {
             let next = follow(average.load(Ordering::Relaxed), sample, weight);
