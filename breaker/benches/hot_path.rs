@@ -63,23 +63,24 @@ fn measure(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, attempt: impl F
         });
     });
     group.bench_function(format!("{name}/2 threads"), |b| {
-        b.iter_custom(|iterations| shared(iterations, &attempt));
+        b.iter_custom(|iterations| together(iterations, |_, i| attempt(i)));
     });
 }
 
-/// The mean of the time each thread took for its iterations.
-fn shared(iterations: u64, attempt: &(impl Fn(u64) + Sync)) -> Duration {
+/// The mean of the time each thread took for its iterations; an attempt is given the thread's number and its own.
+fn together(iterations: u64, attempt: impl Fn(usize, u64) + Sync) -> Duration {
     let (start, clock) = (Barrier::new(THREADS), WallTime);
-    let one = || {
+    let one = |thread| {
         start.wait();
         let began = clock.start();
         for i in 0..iterations {
-            attempt(black_box(i));
+            attempt(thread, black_box(i));
         }
         clock.end(began)
     };
+    let one = &one;
     let total: Duration = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(one)).collect();
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || one(n))).collect();
         threads.into_iter().filter_map(|t| t.join().ok()).sum()
     });
     total / THREADS as u32
@@ -98,6 +99,11 @@ fn allow_and_success(c: &mut Criterion) {
     let recloser = recloser_breaker();
     measure(&mut group, "recloser", |i| {
         let _ = black_box(recloser.call(|| Ok::<u64, ()>(i)));
+    });
+    // What the machine itself takes for a second thread.
+    let apart = [shard(), shard()];
+    group.bench_function("shardgate/2 threads, a breaker each", |b| {
+        b.iter_custom(|iterations| together(iterations, |thread, i| ours(&apart[thread], i)));
     });
     group.finish();
 }
