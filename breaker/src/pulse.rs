@@ -32,6 +32,8 @@ impl Pulse {
     pub const BEAT: Duration = Duration::from_millis(100);
     /// A beat that comes later than so long after the one before tells of a standstill.
     pub const LATE: Duration = Duration::from_millis(300);
+    /// How long a tablet must have had to answer, behind a standstill too, before a timeout is held against it.
+    pub const FAIR_CHANCE: Duration = Duration::from_millis(250);
 
     /// One beat: call it each [`Self::BEAT`], before [`Breaker::tick`](crate::Breaker::tick). If it comes late, how long the
     /// program may have stood still.
@@ -42,7 +44,8 @@ impl Pulse {
         if late {
             self.gap
                 .store(now.as_nanos().saturating_sub(last), Ordering::Relaxed);
-            self.resumed.store(now.as_nanos(), Ordering::Relaxed);
+            // Whoever sees the end of a standstill sees its length.
+            self.resumed.store(now.as_nanos(), Ordering::Release);
         }
         // Whoever sees this beat sees the standstill before it.
         self.last.store(now.as_nanos().max(1), Ordering::Release);
@@ -52,7 +55,7 @@ impl Pulse {
     /// When it last began to beat again.
     #[must_use]
     pub fn resumed(&self) -> Time {
-        Time::from_nanos(self.resumed.load(Ordering::Relaxed))
+        Time::from_nanos(self.resumed.load(Ordering::Acquire))
     }
 
     /// How much of the time since then the program may have stood still; `None` while it does, or has only just resumed
@@ -86,7 +89,7 @@ impl Pulse {
 mod tests {
     use super::*;
 
-    const FAIR: Duration = Duration::from_millis(250);
+    const FAIR: Duration = Pulse::FAIR_CHANCE;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)

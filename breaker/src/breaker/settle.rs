@@ -1,7 +1,4 @@
 //! What a result does.
-
-use std::time::Duration;
-
 use super::{Breaker, Stripe};
 use crate::permit::Held;
 use crate::signal::tail::Verdict;
@@ -12,8 +9,6 @@ use crate::{Outcome, Pulse, Reason, Time, Trigger};
 
 /// The shortest standstill that a pulse tells of, in nanoseconds.
 const STANDSTILL: u64 = (Pulse::LATE.as_nanos() - Pulse::BEAT.as_nanos()) as u64;
-/// How long a tablet must have had behind a standstill to have timed out all the same.
-const FAIR_CHANCE: Duration = Duration::from_millis(250);
 
 impl Breaker {
     pub(crate) fn touch(&self, held: &Held, now: Time) {
@@ -145,7 +140,7 @@ impl Breaker {
     #[cold]
     fn timed_out(&self, held: &Held, now: Time) {
         let (generation, fingerprint) = (held.generation(), held.work.fingerprint());
-        if self.cut.has(fingerprint, now) || self.pulse.cut_short(held.started, FAIR_CHANCE, now) {
+        if self.cut.has(fingerprint, now) || self.pulse.cut_short(held.started, Pulse::FAIR_CHANCE, now) {
             return;
         }
         self.timed_out.add(generation, now);

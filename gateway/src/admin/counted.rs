@@ -2,6 +2,7 @@
 //! shards a page has tens of thousands of lines, and whoever writes it carries no statement meanwhile.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -13,6 +14,9 @@ use tokio::sync::Semaphore;
 
 use super::{Control, exposition, vars};
 use crate::base::metrics::Family;
+
+/// How long a page waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the pages are made from, and whose turn it is to make one.
 #[derive(Debug)]
@@ -61,8 +65,10 @@ async fn page<C: Control>(
         let why = format!("no such parameter: {unknown}; name[] asks for one name, and may be repeated");
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": why }))).into_response();
     }
-    let Ok(turn) = Arc::clone(&counted.turn).acquire_owned().await else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response(); // it is never closed
+    let turn = tokio::time::timeout(PATIENCE, Arc::clone(&counted.turn).acquire_owned());
+    let Ok(Ok(turn)) = turn.await else {
+        let why = "pages of counters are asked for faster than they are made";
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "error": why }))).into_response();
     };
     let control = Arc::clone(&counted.control);
     let made = tokio::task::spawn_blocking(move || {

@@ -256,6 +256,10 @@ pub struct Metrics {
     pub reaped: Counters,
     /// Pool events by `alias.event`: `opened`, `closed`, `refused`, `waited`.
     pub pool: Counters,
+    /// Times that the gateway itself stood still, by [`Pulse`](crate::guard::Pulse).
+    pub standstills: Counter,
+    /// How long, together, in milliseconds.
+    pub standstill_ms: Counter,
     /// What breakers did, `scope.name.event`: `shard.commerce/-40.trips.stall`.
     pub breakers: Counters,
     /// Attempts refused before anything was sent, `what.keyspace/shard`: `breaker`, `kind`, `share`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shardgate_breaker::{Outcome, OwnedPermit, Work};
+use shardgate_breaker::{Outcome, OwnedPermit, Pulse, Work};
 
 use super::gate::Gate;
 use crate::base::clock::Instant;
@@ -16,9 +16,6 @@ pub struct Attempt {
     work: Work,
     started: Instant,
 }
-
-/// A tablet that had less time than this has not timed out, however short the client's patience was.
-const FAIR_CHANCE: Duration = Duration::from_millis(250);
 
 impl Attempt {
     pub(super) fn new(permit: OwnedPermit, kind: Option<OwnedPermit>, work: Work, started: Instant) -> Self {
@@ -72,7 +69,7 @@ impl Attempt {
                 && outcome == Outcome::Timeout
                 && self.work != Work::CONNECT
                 && !gate.is_succeeded()
-                && !gate.cut_short(self.started, FAIR_CHANCE, now) =>
+                && !gate.cut_short(self.started, Pulse::FAIR_CHANCE, now) =>
             {
                 let shard = Arc::clone(gate.shard());
                 let fingerprint = self.work.fingerprint();
@@ -95,9 +92,9 @@ impl Attempt {
         self.record(gate, outcome, now);
     }
 
-    /// What it says of a tablet that an attempt begun then is given up now.
+    /// What it says of a tablet that an attempt begun then is given up now, however short the client's patience was.
     pub fn given_up(started: Instant, tablet_timeout: Option<Duration>, now: Instant) -> Outcome {
-        let fair = tablet_timeout.map_or(FAIR_CHANCE, |t| t.min(FAIR_CHANCE));
+        let fair = tablet_timeout.map_or(Pulse::FAIR_CHANCE, |t| t.min(Pulse::FAIR_CHANCE));
         if now.saturating_duration_since(started) >= fair {
             Outcome::Timeout
         } else {

@@ -199,6 +199,9 @@ impl Guards {
     pub fn tick(&self, now: Instant) {
         let at = self.time(now);
         if let Some(gap) = self.pulse.beat(at) {
+            self.metrics.standstills.inc();
+            let ms = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
+            self.metrics.standstill_ms.add(ms);
             tracing::warn!(
                 gap_ms = gap.as_millis(),
                 "the gateway stood still: what was late meanwhile is no tablet's fault"

@@ -64,6 +64,8 @@ async fn a_gateway_that_stood_still_blames_no_tablet() {
         refusals += done.unwrap();
     }
     let vars = shards.vars().await;
+    assert!(vars["Standstills"].as_u64() >= Some(3), "{}", vars["Standstills"]);
+    assert!(vars["StandstillMs"].as_u64() >= Some(3 * 1500));
     let opened: Vec<_> = vars["Breakers"]
         .as_object()
         .unwrap()

@@ -216,6 +216,18 @@ impl Metrics {
                 Values::Counter(self.connections_accepted.get()),
             ),
             Family::new(
+                "Standstills",
+                "Times that the gateway itself stood still.",
+                &[],
+                Values::Counter(self.standstills.get()),
+            ),
+            Family::new(
+                "StandstillMs",
+                "The time of all standstills, in milliseconds.",
+                &[],
+                Values::Counter(self.standstill_ms.get()),
+            ),
+            Family::new(
                 "ConnRefused",
                 "Client connections refused, by reason.",
                 &["Reason"],
