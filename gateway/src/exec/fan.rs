@@ -9,11 +9,12 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shardgate_wire::client::Head;
 
+use super::acquire::{Joining, SLOT_WAIT, Way, find_way, ready_conn, sooner};
 use super::failover::{self, Failover};
 use super::held::Leased;
 use super::payload::{self, Payload};
 use super::retry::Tries;
-use super::run::{Joining, Run, SLOT_WAIT, Way, find_way, ready_conn, sooner};
+use super::run::Run;
 use super::shed::Shed;
 use super::single::lost;
 use super::watch::{Deadline, Interrupt, Limits};

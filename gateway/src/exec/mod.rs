@@ -1,5 +1,6 @@
 //! Runs what was planned: asks tablets, gives the client one answer, keeps the transaction honest.
 
+mod acquire;
 mod alarm;
 mod answer;
 mod commit;
@@ -20,6 +21,7 @@ mod warnings;
 mod watch;
 
 pub use crate::route::Rename;
+pub use acquire::SLOT_WAIT;
 pub use alarm::Alarm;
 pub use answer::{Answer, Warning, client_status};
 pub use commit::{commit, rollback};
@@ -28,7 +30,7 @@ pub use failover::Failover;
 pub use held::{Held, Leased};
 pub use kill::{Ending, Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
-pub use run::{Partial, Run, SLOT_WAIT, Told, TransactionMode, Vacant};
+pub use run::{Partial, Run, Told, TransactionMode, Vacant};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
 };

@@ -1,6 +1,7 @@
 //! One client connection: the command loop, what the client set, its transaction, its prepared statements.
 
 mod accepted;
+mod allowed;
 mod anywhere;
 mod bodies;
 mod borrow;
@@ -15,6 +16,7 @@ pub mod like;
 mod literal;
 mod pins;
 mod planned;
+mod planning;
 mod prepare;
 mod prepared;
 mod query;

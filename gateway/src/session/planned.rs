@@ -1,28 +1,26 @@
 //! Statements that run on tablets: planned, bound to their shards, executed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Fingerprint, Lexed, PinReason, StatementKind, TokenKind, lex};
+use shardgate_sql::{Classified, Lexed, PinReason, StatementKind, TokenKind, lex};
 use smallvec::SmallVec;
 
 use super::command::found_rows;
-use super::counted::{Executed, PlanType};
-use super::kind_times::{kind_of, text_of};
+use super::counted::Executed;
+use super::kind_times::text_of;
 use super::pins::{Ended, Pins};
 use super::query::{Form, Way};
-use super::shared::limit;
 use super::{More, Session, SessionError, limits_of};
-use crate::base::{KeyspaceName, Role, ShardId, ShardName, clock};
+use crate::base::{ShardId, clock};
 use crate::exec::{
     self, Answer, Characteristics, ExecError, Failover, Partial, Payload, Rename, Run, Statement, Told,
     Vacant,
 };
 use crate::guard::{Request, Work};
-use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
-use crate::tablet::{SettingName, Settings, limit_name};
+use crate::plan::{Bound, BoundTo, Plan};
+use crate::tablet::SettingName;
 
 impl Session {
     /// Plans a statement, runs it where it belongs and buffers the answer.
@@ -141,185 +139,6 @@ impl Session {
         }
         self.roll_back_open().await;
         Ok(())
-    }
-
-    /// A plan made before for the same statement, or a new one.
-    pub(super) fn plan(&self, lexed: &Lexed<'_>) -> Result<Arc<Plan>, SessionError> {
-        let target = &self.state.target;
-        let keyspace = target
-            .keyspace
-            .as_ref()
-            .filter(|k| !super::target::is_virtual(k.as_str()));
-        self.plan_for(lexed, keyspace, target.shard.as_ref())
-    }
-
-    /// A plan for a statement that any one shard answers alike: about a table, not about its rows.
-    pub(super) async fn plan_for_any(
-        &mut self,
-        lexed: &Lexed<'_>,
-        named: Option<&str>,
-    ) -> Result<Arc<Plan>, SessionError> {
-        let target = &self.state.target;
-        let named = named
-            .and_then(|n| self.view.catalog.keyspace(n))
-            .map(|k| k.name.clone());
-        let keyspace = match named.or_else(|| target.keyspace.clone()) {
-            Some(name) if !super::target::is_virtual(name.as_str()) => name,
-            Some(_) | None => {
-                let any = self.view.catalog.any_keyspace().ok_or(PlanError::NoKeyspace)?;
-                any.name.clone()
-            }
-        };
-        let shard = match self.state.target.shard.clone() {
-            Some(own) if self.state.target.keyspace.as_ref() == Some(&keyspace) => own,
-            Some(_) | None => self.shard_asked(&keyspace).await?.id.shard,
-        };
-        self.plan_for(lexed, Some(&keyspace), Some(&shard))
-    }
-
-    pub(super) fn plan_for(
-        &self,
-        lexed: &Lexed<'_>,
-        keyspace: Option<&KeyspaceName>,
-        shard: Option<&ShardName>,
-    ) -> Result<Arc<Plan>, SessionError> {
-        let fingerprint = Fingerprint::of(lexed);
-        let key = PlanKey {
-            fingerprint: &fingerprint,
-            keyspace,
-            shard,
-            sql_mode: self.state.sql_mode,
-            version: self.view.catalog.version(),
-        };
-        if let Some(found) = self.shared.plans.get(&key, lexed) {
-            return Ok(found);
-        }
-        let input = PlanInput {
-            statement: lexed,
-            catalog: &self.view.catalog,
-            keyspace,
-            shard,
-        };
-        let made = Arc::new(plan(&input)?.of_kind(kind_of(lexed, &fingerprint)));
-        self.shared.plans.insert(&key, Arc::clone(&made));
-        Ok(made)
-    }
-
-    /// Binds a plan; `prefer` is the shard for what any can answer, where the session holds none.
-    pub(super) fn bind(
-        &self,
-        plan: &Plan,
-        sql: &Bytes,
-        lexed: &Lexed<'_>,
-        form: Form<'_>,
-        prefer: Option<&ShardId>,
-    ) -> Result<Bound, SessionError> {
-        let params: SmallVec<[_; 4]> = match form {
-            Form::Text => SmallVec::new(),
-            Form::Prepared(bound) => (0..bound.len())
-                .map(|i| super::values::of_param(bound.value(i), &self.state.charset))
-                .collect(),
-        };
-        let facts = if plan.asks_session() {
-            self.facts()
-        } else {
-            SessionFacts::default()
-        };
-        let held = self.held_shard();
-        let prefer = prefer.or(held.as_ref());
-        Ok(plan.bind(&BindInput {
-            sql,
-            statement: lexed,
-            params: &params,
-            facts: &facts,
-            now: self.now(),
-            charset: &self.state.charset,
-            prefer,
-        })?)
-    }
-
-    /// What session functions answer.
-    pub(super) fn facts(&self) -> SessionFacts {
-        let handle = &self.registration.handle;
-        let host = handle
-            .host
-            .rsplit_once(':')
-            .map_or(handle.host.as_str(), |(host, _)| host);
-        SessionFacts {
-            last_insert_id: self.state.last_insert_id,
-            found_rows: self.state.found_rows,
-            row_count: self.state.row_count,
-            connection_id: u64::from(handle.id),
-            database: self.state.target.keyspace.as_ref().map(ToString::to_string),
-            version: self.view.options.server_version.clone(),
-            user: format!("{}@{host}", handle.user()),
-            current_user: format!("{}@%", handle.user()),
-            autocommit: self.state.autocommit,
-            warning_count: self.state.warning_count,
-            error_count: self.state.error_count(),
-        }
-    }
-
-    /// A shard whose connection the session holds anyway: where any shard will do, it is the one.
-    pub(super) fn held_shard(&self) -> Option<ShardId> {
-        self.state
-            .held
-            .reserved()
-            .map(|l| l.shard.clone())
-            .or_else(|| self.state.held.transaction_shards().next().cloned())
-    }
-
-    /// State of the session that the statement needs or leaves, against where it goes.
-    fn check_state(&self, lexed: &Lexed<'_>, class: &Classified, bound: &Bound) -> Result<(), SessionError> {
-        if self.state.target.role == Role::Replica && bound.class.needs_primary() {
-            return Err(SessionError::Unsupported {
-                what: "a write or a locking read on replicas",
-                hint: "USE the keyspace without @replica first",
-            });
-        }
-        if bound.legs.len() > 1 && self.state.settings.system("sql_select_limit").is_some() {
-            return Err(SessionError::Unsupported {
-                what: "sql_select_limit over several shards",
-                hint: "write LIMIT in the statement",
-            });
-        }
-        if class.pin.is_some() && bound.legs.len() > 1 {
-            return Err(SessionError::Unsupported {
-                what: "session state on more than one shard",
-                hint: "choose one shard first: USE keyspace:shard",
-            });
-        }
-        if !class.uses_user_variables || self.state.pinned_variables.is_empty() {
-            return Ok(());
-        }
-        let home = self.state.held.reserved().map(|l| &l.shard);
-        let elsewhere = bound.legs.iter().any(|leg| Some(&leg.shard) != home);
-        match user_variables(lexed)
-            .into_iter()
-            .find(|v| self.state.pinned_variables.contains(v))
-        {
-            Some(name) if elsewhere => Err(SessionError::PinnedVariable(name)),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Vitess's name of the plan type: to all shards of the keyspace, to some, to one.
-    fn plan_type(&self, bound: &Bound) -> PlanType {
-        match bound.to {
-            BoundTo::Any | BoundTo::One => PlanType::Passthrough,
-            BoundTo::Every => PlanType::DirectDdl,
-            BoundTo::Several => {
-                let keyspace = bound.legs.first().map(|leg| leg.shard.keyspace.as_str());
-                let shards = keyspace
-                    .and_then(|k| self.view.catalog.keyspace(k))
-                    .map(|k| k.shards.len());
-                if shards == Some(bound.legs.len()) {
-                    PlanType::Scatter
-                } else {
-                    PlanType::MultiShard
-                }
-            }
-        }
     }
 
     async fn execute(
@@ -479,93 +298,6 @@ impl Session {
             (None, [only]) => Ok(only.id.clone()),
             (None, _) => Err(several),
         }
-    }
-
-    /// How long the statement may take to its first row: the tightest of what the configuration, the session and the
-    /// statement's own directive say.
-    fn timeout(&self, is_ddl: bool, lexed: &Lexed<'_>) -> Duration {
-        let options = &self.view.options;
-        let configured = match (is_ddl, self.state.olap) {
-            (true, _) => options.ddl_timeout,
-            (false, true) => options.olap_timeout,
-            (false, false) => options.query_timeout,
-        };
-        let directive = lexed
-            .directives()
-            .and_then(|d| d.query_timeout_ms)
-            .map(Duration::from_millis);
-        match directive.or(self.state.query_timeout) {
-            // Zero lifts the limit, as an operator's own query may ask.
-            Some(Duration::ZERO) => Duration::ZERO,
-            Some(asked) if configured.is_zero() => asked,
-            Some(asked) => asked.min(configured),
-            None => configured,
-        }
-    }
-
-    /// How long one attempt may take: DDL, batch work and commands without a limit have none.
-    pub(super) fn tablet_timeout(&self, is_ddl: bool, timeout: Duration) -> Option<Duration> {
-        let limited = !is_ddl && !self.state.olap && !timeout.is_zero();
-        limited.then(|| limit(self.view.options.tablet_timeout)).flatten()
-    }
-
-    /// The session's settings with the tablets' own limit lifted; `None` if there is none, or the client set one.
-    fn unlimited(&self) -> Option<Settings> {
-        let name = limit_name(self.view.lex.flavor);
-        let is_limited = !self.view.options.tablet_timeout.is_zero();
-        if !is_limited || self.state.settings.get(&name).is_some() {
-            return None;
-        }
-        let mut settings = self.state.settings.clone();
-        settings.set(name, "0".to_owned());
-        Some(settings)
-    }
-
-    /// Whether the client takes an answer in part.
-    fn partial(&self, lexed: &Lexed<'_>) -> Partial {
-        let asked = lexed.directives().is_some_and(|d| d.scatter_errors_as_warnings);
-        if asked {
-            Partial::Accepted
-        } else {
-            self.state.partial
-        }
-    }
-
-    /// Refuses a statement for several shards where the configuration says so and the client does not insist.
-    fn check_scatter(&self, lexed: &Lexed<'_>, bound: &Bound) -> Result<(), SessionError> {
-        let several = bound.legs.len() > 1 && !bound.is_ddl;
-        if !several || !self.view.options.no_scatter || self.state.allow_scatter {
-            return Ok(());
-        }
-        if lexed.directives().is_some_and(|d| d.allow_scatter) {
-            return Ok(());
-        }
-        Err(SessionError::ScatterRefused {
-            shards: bound.legs.len(),
-        })
-    }
-
-    fn role(&self, bound: &Bound) -> Role {
-        if bound.class.needs_primary() {
-            Role::Primary
-        } else {
-            self.state.target.role
-        }
-    }
-
-    /// The moment of a statement: `SET timestamp` holds it still.
-    pub(super) fn now(&self) -> Duration {
-        let set = self.state.settings.system("timestamp");
-        let seconds = set.and_then(|text| text.parse::<f64>().ok()).filter(|s| *s > 0.0);
-        seconds
-            .and_then(|s| Duration::try_from_secs_f64(s).ok())
-            .unwrap_or_else(clock::wall)
-    }
-
-    /// Learns a keyspace's tables anew.
-    async fn relearn(&mut self, plan: &Plan) {
-        (self.shared.relearn)(plan.keyspace().name.clone()).await;
-        self.view = self.shared.view.load_full();
     }
 }
 
