@@ -82,8 +82,8 @@ pub struct Latency {
     pub floor: Duration,
     /// p95 is taken of windows of this length, longer while they hold too few samples.
     pub window: Duration,
-    /// How slowly the baseline follows: after this long it has gone 63 % of the way. Until it has seen a fifteenth
-    /// of this it is the mean of what it saw.
+    /// How slowly the baseline follows: after this long it has gone 63 % of the way. Until it has seen ten
+    /// windows it is their mean.
     pub memory: Duration,
     /// It must also be this many times the middle of its siblings' p95. 0 = siblings are not asked.
     pub siblings_factor: u32,

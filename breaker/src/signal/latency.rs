@@ -16,8 +16,10 @@ const POWERS: u32 = if cfg!(loom) { 1 } else { 23 };
 const BUCKETS: usize = (PARTS * POWERS) as usize;
 /// Keeps the next allocation off the last counter's cache line.
 const PADDING: usize = if cfg!(loom) { 0 } else { 16 };
-/// A baseline is young until it learned from this part of its memory: 20 s of five minutes.
-const YOUTH: u64 = 15;
+/// A baseline is young until it learned from so many windows.
+const YOUTH: u32 = 10;
+/// A window that begins when somebody first asks.
+const NOT_BEGUN: u64 = u64::MAX;
 /// A window that gets too few samples waits this many times its length, then is thrown away.
 const PATIENCE: u32 = 15;
 
@@ -105,8 +107,8 @@ pub(crate) struct Baseline {
     /// Slow averages in nanoseconds; 0 = unknown.
     p95: AtomicU64,
     p99: AtomicU64,
-    /// How much time was learned from, in nanoseconds.
-    learned: AtomicU64,
+    /// Windows that were learned from; not counted beyond [`YOUTH`].
+    learned: AtomicU32,
     /// p95 of the last full window.
     last: AtomicU64,
 }
@@ -116,10 +118,10 @@ impl Baseline {
         Self {
             config,
             window: AtomicU32::new(0),
-            began: AtomicU64::new(0),
+            began: AtomicU64::new(NOT_BEGUN),
             p95: AtomicU64::new(0),
             p99: AtomicU64::new(0),
-            learned: AtomicU64::new(0),
+            learned: AtomicU32::new(0),
             last: AtomicU64::new(0),
         }
     }
@@ -163,7 +165,13 @@ impl Baseline {
         min_samples: u32,
         now: Time,
     ) -> Option<Window> {
-        let began = Time::from_nanos(self.began.load(Ordering::Relaxed));
+        let began = match self.began.load(Ordering::Relaxed) {
+            NOT_BEGUN => {
+                self.began.store(now.as_nanos(), Ordering::Relaxed);
+                now
+            }
+            nanos => Time::from_nanos(nanos),
+        };
         let age = now.since(began);
         if age < self.config.window {
             return None;
@@ -208,15 +216,14 @@ impl Baseline {
     /// Lets the baseline follow a window: 1 - e^(-span/memory), first order, since the spans are a hundredth of the memory.
     /// In its youth it is the mean of all windows: the first, in which connections are opened, must not stand for minutes.
     pub(crate) fn learn(&self, window: Window, span: Duration) {
-        let learned = self.learned.load(Ordering::Relaxed).saturating_add(nanos(span));
-        self.learned.store(learned, Ordering::Relaxed);
-        let memory = nanos(self.config.memory);
-        let heard = if learned <= memory / YOUTH {
-            learned
+        let learned = self.learned.load(Ordering::Relaxed);
+        let slow = (span.as_secs_f64() / self.config.memory.as_secs_f64()).min(1.0);
+        let weight = if learned < YOUTH {
+            self.learned.store(learned + 1, Ordering::Relaxed);
+            slow.max(1.0 / f64::from(learned + 1))
         } else {
-            memory
+            slow
         };
-        let weight = share(nanos(span), heard);
         for (average, sample) in [(&self.p95, window.p95), (&self.p99, window.p99)] {
             let next = follow(average.load(Ordering::Relaxed), sample, weight);
             average.store(next.max(1), Ordering::Relaxed);
@@ -227,12 +234,6 @@ impl Baseline {
     pub(crate) fn age(&self, now: Time) -> Duration {
         now.since(Time::from_nanos(self.began.load(Ordering::Relaxed)))
     }
-}
-
-/// A part of a whole, all of it at most.
-#[allow(clippy::cast_precision_loss)] // spans are far below 2^53 nanoseconds
-fn share(part: u64, whole: u64) -> f64 {
-    part.min(whole) as f64 / whole.max(1) as f64
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // nanoseconds of latency are far below 2^53 and positive
@@ -295,6 +296,7 @@ mod tests {
     #[test]
     fn a_window_waits_for_samples_and_is_read_over_all_stripes() {
         let (baseline, stripes) = baseline();
+        assert_eq!(baseline.turn(&stripes.iter(), 20, Time::ZERO), None);
         for i in 0..19 {
             stripes[i % 2].add(Writer::Shared, baseline.window(), ms(10));
         }
@@ -321,6 +323,7 @@ mod tests {
     #[test]
     fn a_window_of_too_few_samples_is_thrown_away_in_the_end() {
         let (baseline, stripes) = baseline();
+        assert_eq!(baseline.turn(&stripes.iter(), 20, Time::ZERO), None);
         stripes[0].add(Writer::Shared, baseline.window(), ms(10));
         assert_eq!(
             baseline.turn(&stripes.iter(), 20, Time::from_nanos(ms(31_000))),
@@ -380,5 +383,31 @@ mod tests {
         }
         within(baseline.p95(), 6, 7);
         within(baseline.p99(), 23, 24);
+    }
+
+    #[test]
+    fn the_first_window_is_the_whole_baseline_however_long_it_was() {
+        for seconds in [2, 25, 3600] {
+            let (baseline, _) = baseline();
+            let window = Window {
+                number: 0,
+                p95: ms(30),
+                p99: ms(60),
+            };
+            baseline.learn(window, Duration::from_secs(seconds));
+            assert_eq!(baseline.p95(), Some(Duration::from_millis(30)), "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn the_first_window_begins_when_somebody_first_looks() {
+        let (baseline, stripes) = baseline();
+        let hour = Time::at(Duration::from_hours(1));
+        for _ in 0..20 {
+            stripes[0].add(Writer::Shared, baseline.window(), ms(10));
+        }
+        assert_eq!(baseline.turn(&stripes.iter(), 20, hour), None);
+        let window = hour.after(Duration::from_secs(2));
+        assert!(baseline.turn(&stripes.iter(), 20, window).is_some());
     }
 }

@@ -288,14 +288,17 @@ async fn join_one(
     how: Joining<'_>,
 ) -> Result<(), ExecError> {
     let tag = |e: TabletError| ExecError::tablet(shard.clone(), e);
-    if let Some(way) = way {
-        let conn = ready_conn(way, how).await.map_err(tag)?;
-        *place = Some(Leased::fresh(shard.clone(), how.role, conn));
-    }
-    let Some(lease) = place.as_mut() else {
-        return Ok(());
+    let lease = match (way, place.as_mut()) {
+        (Some(way), _) => {
+            let conn = ready_conn(way, how).await.map_err(tag)?;
+            place.insert(Leased::fresh(shard.clone(), how.role, conn))
+        }
+        (None, Some(held)) => {
+            held.conn.apply(how.settings).await.map_err(tag)?;
+            held
+        }
+        (None, None) => return Ok(()),
     };
-    lease.conn.apply(how.settings).await.map_err(tag)?;
     if !how.opening.is_empty() && !lease.in_transaction {
         // Noted only when it is open: a connection on which this fails or is cut short is of no further use, and nothing
         // of the client's has run on it.
@@ -309,11 +312,16 @@ async fn join_one(
 /// not this session's fault, so a connection that refuses is replaced by a fresh one.
 pub(super) async fn ready_conn((pool, pass): Way, how: Joining<'_>) -> Result<PooledConn, TabletError> {
     let mut conn = pool.checkout(pass, how.settings, how.slot_by).await?;
-    if conn.applied().is_empty() || conn.apply(how.settings).await.is_ok() {
-        return Ok(conn);
+    let is_clean = conn.applied().is_empty();
+    match conn.apply(how.settings).await {
+        Ok(()) => return Ok(conn),
+        Err(e) if is_clean => return Err(e),
+        Err(_) => {}
     }
     let work = conn.work();
     conn.discard();
     let pass = pool.enter(work, clock::now())?;
-    pool.checkout_fresh(pass, how.slot_by).await
+    let mut conn = pool.checkout_fresh(pass, how.slot_by).await?;
+    conn.apply(how.settings).await?;
+    Ok(conn)
 }

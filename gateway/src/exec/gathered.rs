@@ -13,8 +13,8 @@ use super::answer::{Answer, add_ok};
 use super::held::Leased;
 use super::payload::Payload;
 use super::run::{Run, Told};
-use super::scatter::TIDY;
 use super::shed::Shed;
+use super::single::{Silent, silent_for};
 use super::watch::{Deadline, Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::base::clock;
@@ -62,7 +62,7 @@ pub(super) async fn gathered(
     } else if shed.is_partial() && ends.iter().all(Option::is_none) {
         return Err(shed.nothing_left());
     }
-    finish(run, leases, &ends, (&mut answer, shed)).await;
+    finish(run, leases, &ends, (&mut answer, shed)).await?;
     Ok(answer)
 }
 
@@ -305,11 +305,11 @@ async fn finish(
     leases: &mut [Leased],
     ends: &[Option<OkPacket>],
     (answer, shed): (&mut Answer, &mut Shed<'_>),
-) {
+) -> Result<(), ExecError> {
     let mut sum = OkPacket::default();
     for (lease, end) in leases.iter_mut().zip(ends) {
         let Some(end) = end else {
-            leave(run, lease).await;
+            leave(run, lease).await?;
             continue;
         };
         run.note_status(lease, end.status);
@@ -320,30 +320,37 @@ async fn finish(
     sum.warnings = sum.warnings.saturating_add(shed.warn(&mut answer.warnings));
     answer.warning_count = sum.warnings;
     run.put_rows_end(&sum, false);
+    Ok(())
 }
 
 /// Lets go of a leg that was stopped early: because the window is full, when its own LIMIT bounds what is left and that is
 /// mostly here already, or because it was left out. What does not end soon is dropped, and reaped; what the session keeps
-/// is given longer.
-async fn leave(run: &mut Run<'_>, lease: &mut Leased) {
+/// has until the statement's deadline, and takes the transaction with it if that passes.
+async fn leave(run: &mut Run<'_>, lease: &mut Leased) -> Result<(), ExecError> {
     if !lease.conn.owes_answer() {
-        return;
+        return Ok(());
     }
-    let patience = if lease.stays() { TIDY } else { LEAVE };
-    let tablet = run.limits.tablet;
+    let limits = run.limits.afterwards(clock::now());
+    let most = if lease.stays() { None } else { Some(LEAVE) };
     let rest = async {
         loop {
-            match read_leg(lease, tablet).await {
-                Ok(turn) if turn.end.is_some() => return true,
-                Ok(_) => {}
-                Err(_) => return false,
+            match silent_for(limits.tablet_silent, read_leg(lease, limits.tablet)).await {
+                Ok(Ok(turn)) if turn.end.is_some() => return true,
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) | Err(Silent) => return false,
             }
         }
     };
-    let rest = tokio::time::timeout(patience, rest);
-    if !matches!(run.limits.watch(run.client, rest).await, Ok(Ok(true))) {
+    let rest = silent_for(most, rest);
+    if !matches!(limits.watch(run.client, rest).await, Ok(Ok(true))) {
         run.note_error(lease).await;
     }
+    if lease.in_transaction && !lease.conn.is_usable() {
+        let shard = &lease.shard;
+        let why = format!("{shard} would not end sending rows that nobody needs any more");
+        return Err(ExecError::TransactionLost(why));
+    }
+    Ok(())
 }
 
 /// How long the rest of a leg that nobody wants may take to arrive, so that its connection need not be closed.

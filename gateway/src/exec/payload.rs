@@ -115,7 +115,8 @@ async fn prepared(
 ) -> Result<Head, TabletError> {
     match execute(conn, sql, values, params).await? {
         Head::Err(e) if statement_is_stale(&e) => {
-            // Nothing ran: the server only asks for the statement anew.
+            // Nothing ran: the server only asks for the statement anew. A procedure that uses such a statement itself has
+            // run until then, and is told of `EXECUTE`.
             conn.forget_statement(sql)?;
             execute(conn, sql, values, params).await
         }
@@ -124,7 +125,10 @@ async fn prepared(
 }
 
 fn statement_is_stale(e: &ErrPacket) -> bool {
-    matches!(e.code, UNKNOWN_STATEMENT | NEED_REPREPARE)
+    match e.code {
+        UNKNOWN_STATEMENT => e.message_text().ends_with("given to mysqld_stmt_execute"),
+        code => code == NEED_REPREPARE,
+    }
 }
 
 async fn execute(

@@ -147,10 +147,8 @@ impl Run<'_> {
         if !lease.in_transaction || !lease.conn.is_usable() {
             return;
         }
-        let asked = self
-            .limits
-            .until_deadline(lease.conn.run(b"DO 0", Sent::No))
-            .await;
+        let limits = self.limits.afterwards(clock::now());
+        let asked = limits.until_deadline(lease.conn.run(b"DO 0", Sent::No)).await;
         let Ok(Ok(ok)) = asked else { return };
         if ok.status.contains(StatusFlags::IN_TRANS) {
             return;
@@ -158,7 +156,7 @@ impl Run<'_> {
         lease.in_transaction = false;
         lease.conn.transaction_ended();
         // What a single server does to its whole transaction happens to the others' parts too.
-        super::commit::rollback(self.held, &self.limits).await;
+        super::commit::rollback(self.held, &limits).await;
         self.transaction.end();
     }
 
@@ -167,11 +165,8 @@ impl Run<'_> {
         if count == 0 {
             return Vec::new();
         }
-        match self
-            .limits
-            .watch(self.client, warnings::fetch(&mut lease.conn))
-            .await
-        {
+        let limits = self.limits.afterwards(clock::now());
+        match limits.watch(self.client, warnings::fetch(&mut lease.conn)).await {
             Ok(Ok(list)) => list,
             // The statement is done; that its warnings cannot be had does not undo it.
             Ok(Err(_)) | Err(_) => Vec::new(),
@@ -179,23 +174,30 @@ impl Run<'_> {
     }
 
     /// Asks what the statement just left on its connection, before the connection is let go: the counts that
-    /// `FOUND_ROWS()` and `LAST_INSERT_ID()` answer next.
-    pub async fn ask_counts(&mut self, lease: &mut Leased, answer: &mut Answer) {
+    /// `FOUND_ROWS()` and `LAST_INSERT_ID()` answer next. Why they cannot be had, if so: they must not be guessed.
+    pub async fn ask_counts(&mut self, lease: &mut Leased, answer: &mut Answer) -> Result<(), String> {
         let asking = lease.conn.query(b"SELECT FOUND_ROWS(), LAST_INSERT_ID()", 1);
-        let Ok(Ok(rows)) = self.limits.watch(self.client, asking).await else {
-            return;
+        let limits = self.limits.afterwards(clock::now());
+        let rows = match limits.watch(self.client, asking).await {
+            Ok(rows) => rows.map_err(|e| e.to_string())?,
+            Err(interrupt) => return Err(interrupt.into_error(lease.shard.to_string(), "").to_string()),
         };
-        let Some(row) = rows.first() else { return };
+        let row = rows.first().map_or(&b""[..], |row| row);
         let mut numbers = text::cells(row).map(|c| std::str::from_utf8(c.ok()??).ok()?.parse::<u64>().ok());
-        answer.found_rows = numbers.next().flatten();
-        answer.last_insert_id = numbers.next().flatten().unwrap_or(answer.last_insert_id);
+        let (Some(Some(found_rows)), Some(Some(id))) = (numbers.next(), numbers.next()) else {
+            return Err("they are no numbers".to_owned());
+        };
+        answer.found_rows = Some(found_rows);
+        answer.last_insert_id = id;
+        Ok(())
     }
 
     /// What `LAST_INSERT_ID()` answers on this connection: an OK packet also tells an id that the client gave itself, which
     /// the function does not.
     pub async fn generated_id(&mut self, lease: &mut Leased) -> Option<u64> {
         let asking = lease.conn.query_one(b"SELECT LAST_INSERT_ID()");
-        let (_, value) = self.limits.watch(self.client, asking).await.ok()?.ok()?;
+        let limits = self.limits.afterwards(clock::now());
+        let (_, value) = limits.watch(self.client, asking).await.ok()?.ok()?;
         let value = value?;
         std::str::from_utf8(&value).ok()?.parse().ok()
     }

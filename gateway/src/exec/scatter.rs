@@ -18,6 +18,7 @@ use super::payload::{self, Payload};
 use super::run::Run;
 use super::shed::Shed;
 use super::single::lost;
+use super::watch::Limits;
 use super::{ExecError, Rename, Statement, fan};
 use crate::base::{ShardId, clock};
 use crate::route::Leg;
@@ -32,7 +33,8 @@ pub(super) async fn run(
 ) -> Result<Answer, ExecError> {
     let mut leases = run.acquire(shards, statement.role).await?;
     let guarded = statement.is_write && run.transaction.is_active() && !run.implicit;
-    if guarded && let Err(e) = on_all(run, &mut leases, SET_SAVEPOINT).await {
+    let limits = run.limits;
+    if guarded && let Err(e) = on_all(&limits, &mut leases, SET_SAVEPOINT).await {
         run.put_back(leases);
         return Err(e);
     }
@@ -99,10 +101,10 @@ const SET_SAVEPOINT: &str = "SAVEPOINT `shardgate statement`";
 const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT `shardgate statement`";
 
 /// How long legs that still send rows may take to end after another leg failed, so that the session keeps them.
-pub(super) const TIDY: Duration = Duration::from_secs(1);
+const TIDY: Duration = Duration::from_secs(1);
 
 /// Runs a statement of the gateway's own on every leg, side by side.
-async fn on_all(run: &mut Run<'_>, leases: &mut [Leased], sql: &'static str) -> Result<(), ExecError> {
+async fn on_all(limits: &Limits<'_>, leases: &mut [Leased], sql: &'static str) -> Result<(), ExecError> {
     let names = ExecError::names(leases.iter().map(|l| &l.shard));
     let all = leases.iter_mut().map(|lease| async move {
         let done = lease.conn.run(sql.as_bytes(), Sent::No).await;
@@ -110,7 +112,7 @@ async fn on_all(run: &mut Run<'_>, leases: &mut [Leased], sql: &'static str) -> 
             .map_err(|e| ExecError::tablet(lease.shard.clone(), e))
     });
     let all = futures::future::try_join_all(all);
-    match run.limits.until_deadline(all).await {
+    match limits.until_deadline(all).await {
         Ok(done) => done.map(|_| ()),
         Err(interrupt) => Err(interrupt.into_error(names, "; nothing was executed")),
     }
@@ -132,21 +134,22 @@ async fn tidy_after_error(run: &mut Run<'_>, leases: &mut [Leased], guarded: boo
         run.note_error(lease).await;
     }
     let open = leases.iter().filter(|l| l.in_transaction).count();
+    let limits = run.limits.afterwards(clock::now());
     if open < leases.len() {
         // A server rolled its part back as a whole; the parts of the other legs in hand go the same way.
-        abandon_transaction(run, leases).await;
-    } else if guarded && on_all(run, leases, BACK_TO_SAVEPOINT).await.is_err() {
+        abandon_transaction(&limits, leases).await;
+    } else if guarded && on_all(&limits, leases, BACK_TO_SAVEPOINT).await.is_err() {
         run.transaction
             .fail("a statement failed on one shard and could not be undone on the others".into());
     }
 }
 
 /// Rolls back the parts of legs in hand after the transaction ended on one of them.
-async fn abandon_transaction(run: &mut Run<'_>, leases: &mut [Leased]) {
+async fn abandon_transaction(limits: &Limits<'_>, leases: &mut [Leased]) {
     for lease in leases.iter_mut().filter(|l| l.in_transaction) {
         if lease.conn.is_usable() {
             // Not answered in time: its drop hands it to the reaper.
-            let _ = run.limits.until_deadline(lease.conn.rollback()).await;
+            let _ = limits.until_deadline(lease.conn.rollback()).await;
         }
         lease.in_transaction = false;
     }

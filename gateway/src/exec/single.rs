@@ -77,7 +77,7 @@ async fn answer(
     let mut answer = Answer::default();
     loop {
         let end = match head {
-            Head::Ok(ok) => ok_packet(run, lease, &mut answer, ok).await,
+            Head::Ok(ok) => ok_packet(run, statement, lease, (&mut answer, ok)).await?,
             Head::Err(e) => {
                 let error = TabletError::Server(server_error(&e));
                 let is_write = statement.changes() && !lease.in_transaction;
@@ -118,9 +118,12 @@ fn still_primary(lease: &mut Leased, statement: &Statement<'_>) -> Result<(), Ta
 }
 
 /// Nothing came for too long.
-struct Silent;
+pub(super) struct Silent;
 
-async fn silent_for<T>(limit: Option<Duration>, what: impl Future<Output = T>) -> Result<T, Silent> {
+pub(super) async fn silent_for<T>(
+    limit: Option<Duration>,
+    what: impl Future<Output = T>,
+) -> Result<T, Silent> {
     match limit {
         Some(limit) => tokio::time::timeout(limit, what).await.map_err(|_| Silent),
         None => Ok(what.await),
@@ -133,16 +136,21 @@ async fn read_head(conn: &mut Connection) -> Result<Head, TabletError> {
 }
 
 /// A statement without rows is done.
-async fn ok_packet(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, ok: OkPacket) -> OkPacket {
+async fn ok_packet(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    lease: &mut Leased,
+    (answer, ok): (&mut Answer, OkPacket),
+) -> Result<OkPacket, ExecError> {
     let more = ok.status.contains(StatusFlags::MORE_RESULTS);
-    finish(run, lease, answer, &ok).await;
     run.told = Told::Something;
+    finish(run, statement, lease, (answer, &ok)).await?;
     answer.affected_rows = Some(ok.affected_rows);
     if ok.last_insert_id != 0 && run.generated_id(lease).await == Some(ok.last_insert_id) {
         answer.last_insert_id = ok.last_insert_id;
     }
     run.put_ok(&ok, more);
-    ok
+    Ok(ok)
 }
 
 /// Columns and rows pass; the end is written anew.
@@ -181,7 +189,7 @@ async fn result_set(
     lease.conn.wire().give_back(columns);
     let end = relay(run, statement, lease, (answer, limits)).await?;
     let more = end.status.contains(StatusFlags::MORE_RESULTS);
-    finish(run, lease, answer, &end).await;
+    finish(run, statement, lease, (answer, &end)).await?;
     answer.affected_rows = None;
     run.put_rows_end(&end, more);
     Ok(end)
@@ -304,15 +312,41 @@ async fn wait(timer: &mut Option<Pin<Box<tokio::time::Sleep>>>) {
 }
 
 /// What is the same behind an OK and behind rows: the transaction's state, and warnings while they can be had.
-async fn finish(run: &mut Run<'_>, lease: &mut Leased, answer: &mut Answer, end: &OkPacket) {
+async fn finish(
+    run: &mut Run<'_>,
+    statement: &Statement<'_>,
+    lease: &mut Leased,
+    (answer, end): (&mut Answer, &OkPacket),
+) -> Result<(), ExecError> {
     run.note_status(lease, end.status);
     answer.warning_count = end.warnings;
     if !end.status.contains(StatusFlags::MORE_RESULTS) {
         answer.warnings = run.warnings(lease, end.warnings).await;
         if run.leaves_counts {
-            run.ask_counts(lease, answer).await;
+            let asked = run.ask_counts(lease, answer).await;
+            asked.map_err(|why| without_counts(statement, lease, &why))?;
         }
     }
+    Ok(())
+}
+
+/// The error of a statement that was executed, and whose counts cannot be had.
+fn without_counts(statement: &Statement<'_>, lease: &Leased, why: &str) -> ExecError {
+    let reason = format!("what FOUND_ROWS() and LAST_INSERT_ID() answer after it could not be asked: {why}");
+    let shard = lease.shard.clone();
+    if statement.changes() && !lease.in_transaction {
+        return ExecError::UnknownOutcome {
+            shards: shard.to_string(),
+            reason,
+        };
+    }
+    ExecError::tablet(
+        shard,
+        TabletError::Lost {
+            tablet: lease.conn.info().alias.clone(),
+            reason,
+        },
+    )
 }
 
 /// A tablet's error on a leg. For a write that was sent outside a transaction, losing the answer means that its outcome is

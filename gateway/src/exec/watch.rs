@@ -71,6 +71,9 @@ pub enum Interrupt {
 /// What an attempt leaves of the command's time, for the answer to reach the client: a twentieth, within these bounds.
 const MARGIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
+/// What the gateway asks behind an answer has at least this long.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
 impl Limits<'_> {
     /// The limits of an attempt that begins now: the tablet's own, or what is left of the command's less a margin.
     #[must_use]
@@ -96,6 +99,21 @@ impl Limits<'_> {
         match (own, left) {
             (Some(own), Some(left)) => Some(if left.at < own.at { left } else { own }),
             (own, left) => own.or(left),
+        }
+    }
+
+    /// The limits of what the gateway asks behind a statement's answer, on its connection: the statement's deadline was for
+    /// the first row and may be long past.
+    #[must_use]
+    pub fn afterwards(&self, now: Instant) -> Self {
+        let least = now + AFTERWARDS;
+        let later = |d: Deadline| Deadline {
+            at: d.at.max(least),
+            ..d
+        };
+        Self {
+            deadline: self.deadline.map(later),
+            ..*self
         }
     }
 
@@ -181,6 +199,18 @@ mod tests {
             tablet: some(tablet_ms),
             tablet_silent: None,
             client_stalled: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_asked_behind_an_answer_has_a_second() {
+        let (kill, alarm) = (KillSwitch::default(), Alarm::default());
+        let began = clock::now();
+        for (gateway, expected) in [(300, Some(6000)), (10_000, Some(10_000)), (0, None)] {
+            let limits = limits((&kill, &alarm), gateway, 0);
+            let later = limits.afterwards(began + Duration::from_secs(5));
+            let got = later.at().map(|at| at.duration_since(began).as_millis());
+            assert_eq!(got, expected, "{gateway}");
         }
     }
 

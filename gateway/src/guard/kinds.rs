@@ -98,7 +98,11 @@ impl Kinds {
         if now.since(touched) >= FORGET {
             self.breakers.sweep(now);
             if self.breakers.is_empty() {
-                self.any.store(false, Ordering::Relaxed);
+                self.any.store(false, Ordering::SeqCst);
+                // Somebody may have brought one in between.
+                if !self.breakers.is_empty() {
+                    self.any.store(true, Ordering::SeqCst);
+                }
             }
         }
     }

@@ -62,6 +62,9 @@ impl Abandoned {
     }
 }
 
+/// For how long a tablet that needs no KILL any more has its kill channel kept, at least.
+const FORGET: Duration = Duration::from_mins(10);
+
 /// `Uptime` counts whole seconds.
 const UPTIME_SLACK: Duration = Duration::from_secs(2);
 
@@ -149,7 +152,8 @@ struct Channel {
 pub struct Reaper {
     options: ReaperOptions,
     queue: mpsc::UnboundedReceiver<Abandoned>,
-    tablets: Mutex<HashMap<TabletAlias, Arc<PerTablet>>>,
+    /// With the moment each was last needed.
+    tablets: Mutex<HashMap<TabletAlias, (Instant, Arc<PerTablet>)>>,
     counters: Arc<Counters>,
 }
 
@@ -215,12 +219,21 @@ impl Reaper {
             .tablets
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        Arc::clone(tablets.entry(alias.clone()).or_insert_with(|| {
-            Arc::new(PerTablet {
-                places: Arc::new(Semaphore::new(self.options.abandoned_max)),
-                channel: AsyncMutex::new(None),
-            })
-        }))
+        let now = clock::now();
+        if let Some((needed, known)) = tablets.get_mut(alias) {
+            *needed = now;
+            return Arc::clone(known);
+        }
+        // Tablets come and go; what is kept of those that went must not stay for ever.
+        tablets.retain(|_, (needed, tablet)| {
+            Arc::strong_count(tablet) > 1 || now.saturating_duration_since(*needed) < FORGET
+        });
+        let fresh = Arc::new(PerTablet {
+            places: Arc::new(Semaphore::new(self.options.abandoned_max)),
+            channel: AsyncMutex::new(None),
+        });
+        tablets.insert(alias.clone(), (now, Arc::clone(&fresh)));
+        fresh
     }
 }
 

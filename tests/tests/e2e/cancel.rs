@@ -229,24 +229,32 @@ async fn a_client_lost_at_any_byte_of_an_answer_leaves_nothing_to_the_next() {
 }
 
 /// T2 [MySqlConnector#248, vitess#2019]: a KILL that comes late never ends the query of whoever has the connection next.
-/// Queries end just before, at and after their limit, on a pool of one connection that others want.
+/// Queries end just before, at and after their limit, on a pool of one connection that others want; the KILL reaches the
+/// server 50 ms after it was sent.
 #[tokio::test]
 async fn a_late_kill_interrupts_nobody_elses_query() {
-    let fixture = Fixture::new(Layout::Modulo(1), 1, &[TABLE_T]).await;
+    let server = MariaDb::start();
+    let slow_kills = TabletSim::proxy(server.addr());
+    let fixture = Fixture::on(Layout::Modulo(1), MariaDb::shared(0), &[&server], &[TABLE_T]).await;
     let limits =
         "[timeouts]\nmysql_server_query_timeout = \"2s\"\nqueryserver_config_query_timeout = \"150ms\"\n";
     let config = fixture.config_with(&format!("{}{limits}[guard]\nbreakers = false\n", pool(1)));
-    let gateway = Gateway::serve(&config);
+    let (direct, proxied) = (fixture.proxies[0].addr(), slow_kills.addr());
+    let gateway = Gateway::serve(&config.replace(&direct.to_string(), &proxied.to_string()));
+    slow_kills
+        .fault(r#"{"kind":"latency","ms":50,"statement":"KILL"}"#)
+        .await;
     let target = format!("{KEYSPACE}:s0");
     let mut late = gateway.conn(&target).await;
     let mut next = gateway.conn(&target).await;
     let (mut ended, mut given_up) = (0, 0);
-    for round in 0..60 {
-        // From 147 to 151 ms and back, in steps of a tenth.
-        let millis = 147.0 + f64::from(round % 40) / 10.0;
+    for round in 0..30 {
+        // From 147 to 151 ms, in steps of an eighth.
+        let millis = 147.0 + f64::from(round) / 8.0;
         let slow = format!("SELECT SLEEP({:.4})", millis / 1000.0);
         let other = async {
-            let asked = answer::ok(&mut next, "SELECT SLEEP(0.02)");
+            // Longer than the KILL takes, and shorter than its own limit.
+            let asked = answer::ok(&mut next, "SELECT SLEEP(0.1)");
             wait::within("the next client", Duration::from_secs(10), asked).await
         };
         let (first, second) = tokio::join!(answer::text(&mut late, &slow), other);
@@ -297,6 +305,18 @@ async fn a_tablet_that_ignores_kill_costs_its_client_one_deadline() {
         let (_, vars) = gateway.http("GET", "/debug/vars").await;
         let vars: serde_json::Value = serde_json::from_str(&vars).unwrap();
         (vars["Reaped"]["closed"] == 1 && vars["Reaped"]["kill_query"] == 0).then_some(())
+    })
+    .await;
+    // One that minds only the KILL of its whole connection.
+    tablets[0]
+        .fault(r#"[{"kind":"hang","statement":"from t"},{"kind":"hang","statement":"kill query"}]"#)
+        .await;
+    let refusal = answer::refused(&mut conn, "SELECT id FROM t").await;
+    assert_eq!(refusal.errno, 3024, "{refusal}");
+    wait::until("the connection to be killed", Duration::from_secs(5), || async {
+        let (_, vars) = gateway.http("GET", "/debug/vars").await;
+        let vars: serde_json::Value = serde_json::from_str(&vars).unwrap();
+        (vars["Reaped"]["kill_connection"] == 1 && vars["Reaped"]["closed"] == 1).then_some(())
     })
     .await;
     tablets[0].lift().await;

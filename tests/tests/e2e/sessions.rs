@@ -57,6 +57,37 @@ async fn a_setting_of_one_session_is_not_seen_by_another_on_the_same_tablet_conn
     }
 }
 
+/// What a session set holds on every connection that a scatter takes, be it fresh, clean, or last used by another.
+#[tokio::test]
+async fn a_scatter_runs_under_the_sessions_settings_on_every_shard() {
+    let (_fixture, gateway) = scenario_with_pool(3).await;
+    let mut a = gateway.conn(KEYSPACE).await;
+    let mut b = gateway.conn(KEYSPACE).await;
+    for round in 0..4 {
+        answer::ok(&mut a, &format!("SET @x = {round}, time_zone = '+0{round}:00'")).await;
+        let sql =
+            format!("SELECT COUNT(*) FROM t WHERE @x = {round} AND @@session.time_zone = '+0{round}:00'");
+        // Side by side they take every connection in turn.
+        let (of_a, of_b) = tokio::join!(
+            answer::ok(&mut a, &sql),
+            answer::ok(
+                &mut b,
+                "SELECT id FROM t WHERE @x IS NULL AND @@session.time_zone = 'SYSTEM'"
+            ),
+        );
+        assert_eq!(
+            (of_a.single().as_str(), of_b.rows.len()),
+            ("4", 4),
+            "round {round}"
+        );
+        let ordered = format!("SELECT id FROM t WHERE id < @x + {} ORDER BY id", 9 - round);
+        let rows = answer::ok(&mut a, &ordered).await.cells();
+        assert_eq!(rows, [["1"], ["2"], ["3"], ["4"]], "round {round}");
+        let prepared = answer::binary(&mut a, "SELECT id FROM t WHERE @x = ? ORDER BY id", (round,)).await;
+        assert_eq!(prepared.unwrap().rows.len(), 4, "round {round}");
+    }
+}
+
 /// S4 [vitess#21015]: a bad SET fails at once and changes nothing; the next one works.
 #[tokio::test]
 async fn a_bad_setting_fails_at_once_and_leaves_the_old_value() {

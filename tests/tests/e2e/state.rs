@@ -1,8 +1,9 @@
 //! What a session leaves on pooled connections, and what a transaction over shards leaves behind when a part of it fails.
 
 use mysql_async::prelude::Queryable;
+use shardgate_tests::fixture::TABLE_T;
 use shardgate_tests::fixture::{KEYSPACE, pool};
-use shardgate_tests::{Fixture, Gateway, Layout, MariaDb, Order, answer};
+use shardgate_tests::{Fixture, Gateway, Layout, MariaDb, Order, TabletSim, answer};
 
 /// Two shards; ids 0 and 2 on the first, 1 and 3 on the second; one connection to each, so that sessions share it.
 async fn one_connection() -> (Fixture, Gateway) {
@@ -277,4 +278,79 @@ async fn nobody_is_shown_the_gateways_own_grants() {
         let refusal = answer::refused(&mut gateway.conn(&target).await, "SHOW GRANTS").await;
         assert_eq!(refusal.errno, 1235, "{target}: {refusal}");
     }
+}
+
+/// Two shards of eight rows each, the second behind a proxy that lets rows pass this slowly.
+async fn with_slow_rows(ms: u32) -> (Fixture, MariaDb, TabletSim, Gateway) {
+    let server = MariaDb::start();
+    let slow = TabletSim::proxy(server.addr());
+    let fixture = Fixture::on(
+        Layout::Modulo(2),
+        MariaDb::shared(0),
+        &[MariaDb::shared(1), &server],
+        &[TABLE_T],
+    )
+    .await;
+    let values: Vec<String> = (0..16).map(|id| format!("{id}, {id}, 'a'")).collect();
+    let rows: Vec<(i64, &str)> = (0..).zip(values.iter().map(String::as_str)).collect();
+    fixture.insert("t", &rows).await;
+    let (direct, proxied) = (fixture.proxies[1].addr(), slow.addr());
+    let gateway = Gateway::serve(
+        &fixture
+            .config()
+            .replace(&direct.to_string(), &proxied.to_string()),
+    );
+    slow.fault(&format!(
+        r#"{{"kind":"slow_rows","ms":{ms},"statement":"from t"}}"#
+    ))
+    .await;
+    (fixture, server, slow, gateway)
+}
+
+/// A deadline is for the first row: what the gateway asks behind the last one used to find it passed, so `FOUND_ROWS()` was
+/// the number of rows sent, warnings were none, and a transaction was lost.
+#[tokio::test]
+async fn what_follows_rows_that_outlast_their_deadline_is_asked_all_the_same() {
+    let (_fixture, _server, _slow, gateway) = with_slow_rows(120).await;
+    let mut conn = gateway.conn(&format!("{KEYSPACE}:s1")).await;
+    let limited = "SELECT /*vt+ QUERY_TIMEOUT_MS=400 */";
+    let rows = answer::ok(
+        &mut conn,
+        &format!("{limited} SQL_CALC_FOUND_ROWS id FROM t LIMIT 5"),
+    )
+    .await;
+    assert_eq!(rows.rows.len(), 5);
+    assert_eq!(answer::ok(&mut conn, "SELECT FOUND_ROWS()").await.single(), "8");
+
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "UPDATE t SET v = 100 WHERE id = 1").await;
+    let rows = answer::ok(&mut conn, &format!("{limited} CAST('x' AS SIGNED) FROM t")).await;
+    assert_eq!(rows.rows.len(), 8);
+    let warnings = answer::ok(&mut conn, "SHOW WARNINGS").await.cells();
+    assert_eq!(
+        (warnings.len(), warnings[0][1].as_str()),
+        (8, "1292"),
+        "{warnings:?}"
+    );
+    answer::ok(&mut conn, "COMMIT").await;
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT v FROM t WHERE id = 1")
+            .await
+            .single(),
+        "100"
+    );
+}
+
+/// A read that was answered took its transaction with it, if a shard had rows left that nobody needed and sent them slowly.
+#[tokio::test]
+async fn a_window_that_is_full_does_not_cost_the_transaction() {
+    let (_fixture, _server, _slow, gateway) = with_slow_rows(250).await;
+    let mut conn = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut conn, "BEGIN").await;
+    answer::ok(&mut conn, "UPDATE t SET v = 100 WHERE id IN (1, 2)").await;
+    let rows = answer::ok(&mut conn, "SELECT id FROM t LIMIT 8").await;
+    assert_eq!(rows.rows.len(), 8);
+    answer::ok(&mut conn, "COMMIT").await;
+    let sum = answer::ok(&mut conn, "SELECT SUM(v) FROM t WHERE id IN (1, 2)").await;
+    assert_eq!(sum.single(), "200");
 }

@@ -23,10 +23,11 @@ use crate::topology::{
 
 /// Rows of a replica's status: one a channel, and nobody has this many.
 const MAX_CHANNELS: usize = 64;
-/// How long an attempt may take before it is given up, as a multiple of the time a look may take.
-const PATIENCE: u32 = 2;
+/// How long an attempt may take before it is given up, in halves of the time a look may take. A look that begins where this
+/// one was late has the other half for a connection of its own.
+const PATIENCE: u32 = 3;
 /// The same when attempt after attempt was given up. A server that is back is seen this much later at worst.
-const MOST_PATIENCE: u32 = 8;
+const MOST_PATIENCE: u32 = 16;
 
 /// Looks at one tablet again and again.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Looker {
     /// Finds what is there now. A caller that does not wait for it leaves it as the late one.
     async fn find(&mut self, settings: &Arc<PollSettings>) -> Result<Facts, PollError> {
         if let Some(late) = &self.late {
-            let given_up = late.began + settings.timeout.saturating_mul(self.patience);
+            let given_up = late.began + (settings.timeout / 2).saturating_mul(self.patience);
             if tokio::time::timeout_at(given_up, self.finish_late())
                 .await
                 .is_err()
