@@ -7,6 +7,7 @@ mod serve;
 mod stop;
 mod tablets;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -70,10 +71,9 @@ fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
     builder.enable_all().build()
 }
 
-/// Prints a line for people.
-#[allow(clippy::print_stdout)] // a command's output is what it is for
+/// Prints a line for people. One that nobody reads, of a closed pipe, is no error.
 fn say(line: impl std::fmt::Display) {
-    println!("{line}");
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Prints an error under its code.
@@ -85,7 +85,6 @@ fn complain_of(error: &dyn crate::base::GatewayError) {
 }
 
 /// Prints what went wrong.
-#[allow(clippy::print_stderr)] // as above
 fn complain(line: impl std::fmt::Display) {
-    eprintln!("{line}");
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -12,7 +12,8 @@ use super::units;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guard {
-    /// Whether circuit breakers refuse anything. Default `true`. Applied by a reload, which makes new breakers.
+    /// Whether circuit breakers refuse anything. Default `true`. Without them there is no `max_pool_share` either: they
+    /// count what is in flight. Applied by a reload, which makes new breakers.
     pub breakers: bool,
     /// Breakers count and log what they would have done, and refuse nothing. Default `false`. Applied by a reload.
     pub dry_run: bool,

@@ -12,8 +12,8 @@ use super::units::{self, show_duration};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// A command's time in the gateway, from its arrival to its first row. A directive or `SET` may tighten it.
-    /// Default `30s`; 0 no limit. Applied to new commands by a reload.
+    /// A command's time in the gateway, from its arrival to its first row. A statement or a session may
+    /// tighten or lift it. Default `30s`; 0 no limit. Applied to new commands by a reload.
     #[serde(deserialize_with = "units::duration")]
     pub mysql_server_query_timeout: Duration,
     /// One attempt's time on a tablet; must be shorter than `mysql_server_query_timeout`. Default `25s`; 0 no limit,

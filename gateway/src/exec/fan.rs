@@ -20,7 +20,7 @@ use super::single::lost;
 use super::watch::{Deadline, Interrupt, Limits};
 use super::{ExecError, Statement};
 use crate::balance::Fleet;
-use crate::base::clock;
+use crate::base::clock::{self, Instant};
 use crate::base::metrics::Metrics;
 use crate::base::{Role, ShardId};
 use crate::guard::Work;
@@ -77,6 +77,37 @@ async fn admit<'a>(
     Ok(admitted)
 }
 
+type Ways<'a> = Vec<(usize, &'a Leg, Way)>;
+
+/// The ways to the legs' tablets. Who refuses is left out where that may be; else the refusals of all are told.
+fn ways<'a>(
+    run: &Run<'_>,
+    statement: &Statement<'_>,
+    admitted: Vec<(usize, &'a Leg)>,
+    (shed, now): (&mut Shed<'_>, Instant),
+) -> Result<Ways<'a>, ExecError> {
+    let mut ways = Vec::with_capacity(admitted.len());
+    let mut refused = Vec::new();
+    for (index, leg) in admitted {
+        let refusal = match run.way(&leg.shard, statement.role, now) {
+            Ok(way) => {
+                ways.push((index, leg, way));
+                continue;
+            }
+            Err(e) => e,
+        };
+        if shed.is_allowed() {
+            shed.leg(&leg.shard, refusal)?;
+        } else {
+            refused.push((leg.shard.clone(), refusal));
+        }
+    }
+    if let Some(error) = ExecError::join(refused) {
+        return Err(shed.refuse(error));
+    }
+    Ok(ways)
+}
+
 /// Asks every leg, as many at once as may be. In the order of the legs; those that were shed are left out.
 pub(super) async fn ask(
     run: &mut Run<'_>,
@@ -86,13 +117,7 @@ pub(super) async fn ask(
 ) -> Result<Vec<Asked>, ExecError> {
     let admitted = admit(run, statement, legs, (shed, failover)).await?;
     let now = clock::now();
-    let mut ways = Vec::with_capacity(legs.len());
-    for (index, leg) in admitted {
-        match run.way(&leg.shard, statement.role, now) {
-            Ok(way) => ways.push((index, leg, way)),
-            Err(e) => shed.leg(&leg.shard, e)?,
-        }
-    }
+    let ways = ways(run, statement, admitted, (shed, now))?;
     let asking = Asking {
         fleet: run.fleet,
         metrics: run.metrics,

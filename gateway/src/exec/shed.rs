@@ -100,7 +100,7 @@ impl<'a> Shed<'a> {
                 level: "Warning".to_owned(),
                 code: 1105,
                 message: format!(
-                    "SG2108: rows of {shard} are missing from this answer: {}",
+                    "SG2108: some or all rows of {shard} are missing from this answer: {}",
                     cause.message
                 ),
             });

@@ -40,6 +40,14 @@ pub enum Fact {
     ErrorCount,
     /// `@@pseudo_thread_id`.
     ConnectionIdVariable,
+    /// `@@query_timeout`: the gateway's own.
+    QueryTimeout,
+    /// `@@workload`: the gateway's own.
+    Workload,
+    /// `@@allow_scatter`: the gateway's own.
+    AllowScatter,
+    /// `@@scatter_errors_as_warnings`: the gateway's own.
+    ScatterErrorsAsWarnings,
 }
 
 /// What the session functions answer.
@@ -67,6 +75,14 @@ pub struct SessionFacts {
     pub warning_count: u16,
     /// `@@error_count`.
     pub error_count: u16,
+    /// `@@query_timeout`, in milliseconds; 0 no limit.
+    pub query_timeout_ms: u64,
+    /// `@@workload`.
+    pub workload: &'static str,
+    /// `@@allow_scatter`.
+    pub allow_scatter: bool,
+    /// `@@scatter_errors_as_warnings`.
+    pub partial: bool,
 }
 
 impl Fact {
@@ -119,6 +135,10 @@ impl Fact {
             ("warning_count", _) => Self::WarningCount,
             ("error_count", _) => Self::ErrorCount,
             ("pseudo_thread_id", _) => Self::ConnectionIdVariable,
+            ("query_timeout", _) => Self::QueryTimeout,
+            ("workload", _) => Self::Workload,
+            ("allow_scatter", _) => Self::AllowScatter,
+            ("scatter_errors_as_warnings", _) => Self::ScatterErrorsAsWarnings,
             (_, "version") => Self::VersionVariable,
             (_, "version_comment") => Self::VersionComment,
             _ => return None,
@@ -135,13 +155,17 @@ impl Fact {
             Self::Autocommit => Some(Value::Int(i64::from(facts.autocommit))),
             Self::WarningCount => Some(Value::Int(i64::from(facts.warning_count))),
             Self::ErrorCount => Some(Value::Int(i64::from(facts.error_count))),
+            Self::QueryTimeout => Some(Value::UInt(facts.query_timeout_ms)),
+            Self::AllowScatter => Some(Value::Int(i64::from(facts.allow_scatter))),
+            Self::ScatterErrorsAsWarnings => Some(Value::Int(i64::from(facts.partial))),
             // Strings carry the servers' own charset and coercibility; nothing is sharded by them.
             Self::Database
             | Self::Version
             | Self::User
             | Self::CurrentUser
             | Self::VersionVariable
-            | Self::VersionComment => None,
+            | Self::VersionComment
+            | Self::Workload => None,
         }
     }
 
@@ -154,6 +178,10 @@ impl Fact {
             Self::Autocommit => signed(i64::from(facts.autocommit), out),
             Self::WarningCount => signed(i64::from(facts.warning_count), out),
             Self::ErrorCount => signed(i64::from(facts.error_count), out),
+            Self::QueryTimeout => unsigned(facts.query_timeout_ms, out),
+            Self::AllowScatter => signed(i64::from(facts.allow_scatter), out),
+            Self::ScatterErrorsAsWarnings => signed(i64::from(facts.partial), out),
+            Self::Workload => write_string(facts.workload, out),
             Self::RowCount => {
                 out.extend_from_slice(format!("CAST({} AS SIGNED)", facts.row_count).as_bytes());
             }

@@ -5,6 +5,7 @@ mod build;
 mod error;
 mod follow;
 mod health;
+mod http;
 mod learn;
 mod listener;
 mod measures;
@@ -177,7 +178,8 @@ impl Gateway {
         let (tasks, stopped) = (core.tasks.clone(), core.stopped.clone());
         core.tasks
             .spawn(watch::tablets(Arc::clone(&core.shared.fleet), tasks, stopped));
-        core.tasks.spawn(serve_http(Arc::clone(&core), http, extra));
+        let router = admin::router(Arc::clone(&core), extra);
+        core.tasks.spawn(http::serve(router, http, core.stopped.clone()));
         Ok(Self {
             core,
             mysql_addr,
@@ -409,17 +411,6 @@ fn seed() -> u64 {
     match getrandom::fill(&mut bytes) {
         Ok(()) => u64::from_le_bytes(bytes),
         Err(_) => 0,
-    }
-}
-
-async fn serve_http(core: Arc<Core>, listener: TcpListener, extra: Router) {
-    let stopped = core.stopped.clone();
-    // Who asks matters to some routes.
-    let service = admin::router(core, extra).into_make_service_with_connect_info::<SocketAddr>();
-    let served =
-        axum::serve(listener, service).with_graceful_shutdown(async move { stopped.cancelled().await });
-    if let Err(e) = served.await {
-        tracing::error!(error = %e, "the HTTP side failed");
     }
 }
 

@@ -87,22 +87,28 @@ impl Session {
     /// How long the statement may take to its first row: the tightest of what the configuration, the session and the
     /// statement's own directive say.
     pub(super) fn timeout(&self, is_ddl: bool, lexed: &Lexed<'_>) -> Duration {
-        let options = &self.view.options;
-        let configured = match (is_ddl, self.state.olap) {
-            (true, _) => options.ddl_timeout,
-            (false, true) => options.olap_timeout,
-            (false, false) => options.query_timeout,
+        let configured = if is_ddl {
+            self.view.options.ddl_timeout
+        } else {
+            self.configured_timeout()
         };
         let directive = lexed
             .directives()
             .and_then(|d| d.query_timeout_ms)
             .map(Duration::from_millis);
-        match directive.or(self.state.query_timeout) {
-            // Zero lifts the limit, as an operator's own query may ask.
-            Some(Duration::ZERO) => Duration::ZERO,
-            Some(asked) if configured.is_zero() => asked,
-            Some(asked) => asked.min(configured),
-            None => configured,
+        tightest(directive.or(self.state.query_timeout), configured)
+    }
+
+    /// What `@@query_timeout` is: the limit of a statement that says nothing of its own.
+    pub(super) fn own_timeout(&self) -> Duration {
+        tightest(self.state.query_timeout, self.configured_timeout())
+    }
+
+    fn configured_timeout(&self) -> Duration {
+        if self.state.olap {
+            self.view.options.olap_timeout
+        } else {
+            self.view.options.query_timeout
         }
     }
 
@@ -122,5 +128,15 @@ impl Session {
         let mut settings = self.state.settings.clone();
         settings.set(name, "0".to_owned());
         Some(settings)
+    }
+}
+
+/// A limit that was asked for within the configured one. Zero lifts it, as an operator's own query may ask.
+fn tightest(asked: Option<Duration>, configured: Duration) -> Duration {
+    match asked {
+        Some(Duration::ZERO) => Duration::ZERO,
+        Some(asked) if configured.is_zero() => asked,
+        Some(asked) => asked.min(configured),
+        None => configured,
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use shardgate_sql::{Fingerprint, lex};
+use shardgate_sql::lex;
 
+use super::kind_times::kind_of;
 use super::{Session, SessionError};
 use crate::base::{ShardId, clock};
 use crate::exec::{Deadline, ExecError, Leased, Limits, SLOT_WAIT};
@@ -94,9 +95,7 @@ impl Session {
     /// own, so it counts as the kind of statement that it is.
     pub(super) fn work_of(&self, sql: &[u8]) -> Work {
         let options = self.view.lex_options(self.state.sql_mode);
-        lex(sql, &options).map_or(Work::CONNECT, |lexed| {
-            Work::statement(Fingerprint::of(&lexed).hash())
-        })
+        lex(sql, &options).map_or(Work::CONNECT, |lexed| Work::statement(kind_of(&lexed)))
     }
 
     /// When the command that runs now must have its answer.

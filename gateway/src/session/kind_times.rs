@@ -1,37 +1,26 @@
 //! Which kinds of statement take up the tablets' time.
 //!
-//! A kind is a fingerprint: the statement with its literals taken out. An INSERT is of one kind whatever its rows, else
-//! each number of rows would be another, and none of them would ever add up. What counts against a pool is for how long its
-//! connections are held, so a kind's time is that of its statements, each as often as it had legs.
+//! A kind is the statement with its literals taken out, and lists of them as one: an INSERT of any number of rows and an IN
+//! over any number of values are each of one kind. Else each number would be another, none of them would ever add up, and a
+//! shard would be blamed for what one of its kinds does. What counts against a pool is for how long its connections are
+//! held, so a kind's time is that of its statements, each as often as it had legs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use shardgate_sql::{Digest, Fingerprint, Keyword as K, Lexed};
+use shardgate_sql::{Digest, Lexed};
 
 use crate::base::metrics::Counter;
 
 /// The number of a statement's kind, by which breakers and times know it.
-pub(super) fn kind_of(lexed: &Lexed<'_>, fingerprint: &Fingerprint) -> u64 {
-    if brings_rows(lexed) {
-        Digest::of(lexed).hash
-    } else {
-        fingerprint.hash()
-    }
+pub(super) fn kind_of(lexed: &Lexed<'_>) -> u64 {
+    Digest::of(lexed).hash
 }
 
 /// The text of a statement's kind.
 pub(super) fn text_of(lexed: &Lexed<'_>) -> Vec<u8> {
-    if brings_rows(lexed) {
-        Digest::of(lexed).text.into_bytes()
-    } else {
-        Fingerprint::of(lexed).key().to_vec()
-    }
-}
-
-fn brings_rows(lexed: &Lexed<'_>) -> bool {
-    matches!(lexed.first_keyword(), Some(K::Insert | K::Replace))
+    Digest::of(lexed).text.into_bytes()
 }
 
 /// Kinds kept. When there are more, the half that took the least time is forgotten.
@@ -153,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_is_of_one_kind_whatever_its_rows() {
+    fn a_statement_is_of_one_kind_whatever_its_rows_and_values() {
         let of = |sql: &str| {
             let lexed = shardgate_sql::lex(sql.as_bytes(), &shardgate_sql::LexOptions::default()).unwrap();
-            (kind_of(&lexed, &Fingerprint::of(&lexed)), text_of(&lexed))
+            (kind_of(&lexed), text_of(&lexed))
         };
         let one = of("INSERT INTO t (a, b) VALUES (1, 'x')");
         assert_eq!(
@@ -165,9 +154,13 @@ mod tests {
         );
         assert_eq!(String::from_utf8_lossy(&one.1), "INSERT INTO t (a, b) VALUES (?)");
         assert_ne!(of("REPLACE INTO t (a, b) VALUES (1, 'x')").0, one.0);
+        assert_eq!(
+            of("SELECT a FROM t WHERE b IN (1)"),
+            of("SELECT a FROM t WHERE b IN (-1, 2.5, 'x', NULL)")
+        );
         assert_ne!(
             of("SELECT a FROM t WHERE b IN (1)").0,
-            of("SELECT a FROM t WHERE b IN (1, 2)").0
+            of("SELECT a FROM t WHERE b IN (a)").0
         );
     }
 

@@ -12,6 +12,7 @@ use super::kind_times::kind_of;
 use super::query::Form;
 use super::{Session, SessionError};
 use crate::base::{KeyspaceName, ShardId, ShardName, clock};
+use crate::exec::Partial;
 use crate::plan::{BindInput, Bound, BoundTo, Plan, PlanError, PlanInput, PlanKey, SessionFacts, plan};
 
 impl Session {
@@ -72,7 +73,7 @@ impl Session {
             keyspace,
             shard,
         };
-        let made = Arc::new(plan(&input)?.of_kind(kind_of(lexed, &fingerprint)));
+        let made = Arc::new(plan(&input)?.of_kind(kind_of(lexed)));
         self.shared.plans.insert(&key, Arc::clone(&made));
         Ok(made)
     }
@@ -129,6 +130,10 @@ impl Session {
             autocommit: self.state.autocommit,
             warning_count: self.state.warning_count,
             error_count: self.state.error_count(),
+            query_timeout_ms: u64::try_from(self.own_timeout().as_millis()).unwrap_or(u64::MAX),
+            workload: if self.state.olap { "olap" } else { "oltp" },
+            allow_scatter: self.state.allow_scatter,
+            partial: self.state.partial == Partial::Accepted,
         }
     }
 

@@ -104,6 +104,34 @@ async fn functions_of_the_session_answer_for_the_gateways_session() {
     );
 }
 
+/// What a session may set of the gateway's own can be read again.
+#[tokio::test]
+async fn the_gateways_own_variables_answer_what_is_in_force() {
+    let (_fixture, gateway, _pair) = filled().await;
+    let mut conn = gateway.conn(KEYSPACE).await;
+    let all = "SELECT @@query_timeout, @@session.workload, @@allow_scatter, @@scatter_errors_as_warnings";
+    for (set, expected) in [
+        ("", "30000 oltp 0 0"),
+        ("SET query_timeout = 1500, allow_scatter = 1", "1500 oltp 1 0"),
+        ("SET query_timeout = 90000", "30000 oltp 1 0"),
+        (
+            "SET workload = 'olap', scatter_errors_as_warnings = ON",
+            "90000 olap 1 1",
+        ),
+        ("SET query_timeout = 0", "0 olap 1 1"),
+        ("SET query_timeout = DEFAULT, workload = 'oltp'", "30000 oltp 1 1"),
+    ] {
+        if !set.is_empty() {
+            answer::ok(&mut conn, set).await;
+        }
+        assert_eq!(
+            answer::ok(&mut conn, all).await.cells()[0].join(" "),
+            expected,
+            "{set}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn warnings_of_one_shard_and_of_several_can_be_read_afterwards() {
     let (_fixture, _gateway, mut pair) = filled().await;

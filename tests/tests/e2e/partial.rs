@@ -134,6 +134,29 @@ async fn a_scatter_is_refused_where_the_configuration_says_so() {
     );
 }
 
+/// What several shards' breakers refuse is told of all of them.
+#[tokio::test]
+async fn the_refusals_of_several_shards_are_joined() {
+    let shards = Shards::start(3, UNBUFFERED);
+    for shard in ["s0", "s2"] {
+        let body = format!(r#"{{"scope":"shard","name":"shop/{shard}","mode":"open"}}"#);
+        let (status, text) = shards.gateway.http_with("POST", "/debug/breakers", &body).await;
+        assert_eq!(status, 200, "{text}");
+    }
+    let mut conn = shards.conn().await;
+    let (refusal, _) = refused(&mut conn, "SELECT id FROM t").await;
+    let message = &refusal.message;
+    assert!(message.starts_with("SG2103"), "{refusal}");
+    assert!(
+        message.contains("shop/s0") && message.contains("shop/s2 (SG2103)"),
+        "{refusal}"
+    );
+    let partial = "SELECT /*vt+ SCATTER_ERRORS_AS_WARNINGS */ id FROM t";
+    assert_eq!(answer::ok(&mut conn, partial).await.rows.len(), 50);
+    let warnings = answer::ok(&mut conn, "SHOW WARNINGS").await.cells();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+}
+
 /// `EXPLAIN FORMAT=SHARDGATE` says where a statement goes, whether it may be answered in part, and how each leg's breaker
 /// stands.
 #[tokio::test]

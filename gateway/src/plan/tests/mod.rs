@@ -179,6 +179,7 @@ fn session(keyspace: &str) -> Session {
         autocommit: true,
         warning_count: 0,
         error_count: 0,
+        ..SessionFacts::default()
     };
     Session {
         catalog: Arc::new(catalog()),
