@@ -31,11 +31,12 @@ pub struct Limits {
     /// reload.
     #[serde(deserialize_with = "units::size")]
     pub session_settings: usize,
-    /// Memory that gathering one query's answer may take, in bytes; beyond it the query fails. Default `64MiB`; at
-    /// least `64KiB`. Applied to new commands by a reload.
+    /// Memory that the rows at hand take while one query's answer is gathered of several shards, in bytes; beyond it the
+    /// query fails. Default `64MiB`; at least `64KiB`. Applied to new commands by a reload.
     #[serde(deserialize_with = "units::size")]
     pub query_memory: usize,
-    /// The same for all queries together. Default `512MiB`; at least `query_memory`. Applied by a reload.
+    /// The same for all queries together, and for clients' statements longer than 64 KiB while they come and run; beyond it
+    /// a query or a statement is refused. Default `512MiB`; at least `query_memory`. Applied by a reload.
     #[serde(deserialize_with = "units::size")]
     pub total_memory: usize,
     /// Plans kept; the least recently used goes first. Default 5000; 0 keeps none. Not changed by a reload.

@@ -1,12 +1,13 @@
 //! Rows of several legs become one result while they stream.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shardgate_wire::client::RowEvent;
-use shardgate_wire::stream::FLUSH_AT;
+use shardgate_wire::stream::{FLUSH_AT, Share};
 use shardgate_wire::{OkPacket, StatusFlags};
 
 use super::answer::{Answer, add_ok};
@@ -49,11 +50,13 @@ pub(super) async fn gathered(
     send_columns(run, &gather);
     let mut ends = vec![None; leases.len()];
     let mut answer = Answer::default();
+    let mut share = Share::new(Arc::clone(run.memory));
     while !gather.finished() {
         // The deadline is for the first row that reaches the client, whichever legs have sent some.
         let first = answer.rows == 0;
         let turns = read_turn(run, leases, &gather, (first, shed.is_allowed())).await?;
         take_turns(turns, leases, (&mut gather, &mut ends), shed)?;
+        check_memory(run, &gather, leases.len(), &mut share)?;
         send_rows(run, leases, &mut gather, &mut answer).await?;
     }
     if gather.is_filled() {
@@ -64,6 +67,22 @@ pub(super) async fn gathered(
     }
     finish(run, leases, &ends, (&mut answer, shed)).await?;
     Ok(answer)
+}
+
+/// What each statement may hold of rows without a share of the memory that all have.
+const OWN: usize = 1 << 20;
+
+/// Rows are few at a time, but each of them may be large.
+fn check_memory(run: &Run<'_>, gather: &Gather, legs: usize, share: &mut Share) -> Result<(), GatherError> {
+    let held = gather.held();
+    let beyond = |limit, bound| GatherError::Memory { legs, limit, bound };
+    if held > run.query_memory {
+        return Err(beyond(run.query_memory, "limits.query_memory"));
+    }
+    if held > OWN && !share.cover(held, OWN) {
+        return Err(beyond(share.limit(), "limits.total_memory"));
+    }
+    Ok(())
 }
 
 async fn read_columns(

@@ -1,8 +1,10 @@
 //! What a statement needs to run: the session's things, lent for one statement.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use shardgate_wire::codec::text;
-use shardgate_wire::stream::FLUSH_AT;
+use shardgate_wire::stream::{FLUSH_AT, Room};
 use shardgate_wire::{ClientConn, OkPacket, StatusFlags};
 use smallvec::SmallVec;
 
@@ -65,6 +67,10 @@ pub struct Run<'a> {
     pub work: Work,
     /// How many shards are waited for at once; 0 all.
     pub fan_out: usize,
+    /// Bytes that gathering the answer may take.
+    pub query_memory: usize,
+    /// The memory that gathering takes of, with all others.
+    pub memory: &'a Arc<Room>,
     /// Whether the client takes an answer from which shards are missing, where that is a part of the true one.
     pub partial: Partial,
     /// Whether anything of the answer has been buffered for the client.

@@ -62,6 +62,18 @@ pub enum GatherError {
         /// Rows it sent.
         rows: u64,
     },
+    /// SG2508: the rows at hand take too much memory.
+    #[error(
+        "the rows of {legs} shards take more than {limit} bytes of memory ({bound}); select fewer columns or rows"
+    )]
+    Memory {
+        /// Legs.
+        legs: usize,
+        /// The bound, in bytes.
+        limit: usize,
+        /// Its name in the configuration.
+        bound: &'static str,
+    },
     /// SG2507: driven out of order; a defect of the gateway, reported rather than hidden.
     #[error("internal: gather driven out of order ({0})")]
     Order(&'static str),
@@ -77,6 +89,7 @@ impl GatewayError for GatherError {
             Self::OutOfRange { .. } => "SG2505",
             Self::RowCount { .. } => "SG2506",
             Self::Order(_) => "SG2507",
+            Self::Memory { .. } => "SG2508",
         })
     }
 
@@ -86,6 +99,7 @@ impl GatewayError for GatherError {
             Self::KeyType { .. } | Self::AggregateType { .. } => ErrorKind::Unsupported,
             Self::Malformed { .. } | Self::RowCount { .. } => ErrorKind::Unavailable,
             Self::Order(_) => ErrorKind::Internal,
+            Self::Memory { .. } => ErrorKind::Limit,
         }
     }
 
@@ -102,6 +116,7 @@ impl GatewayError for GatherError {
             | Self::AggregateType { .. }
             | Self::Malformed { .. }
             | Self::RowCount { .. }
+            | Self::Memory { .. }
             | Self::Order(_) => crate::base::error::default_errno(self.kind()),
         }
     }

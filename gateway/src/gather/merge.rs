@@ -79,6 +79,10 @@ impl Merge {
         }
     }
 
+    pub(super) fn held(&self) -> usize {
+        self.queues.iter().map(|q| q.bytes).sum()
+    }
+
     pub(super) fn buffered(&self, leg: usize) -> usize {
         self.queues.get(leg).map_or(0, |q| q.bytes)
     }

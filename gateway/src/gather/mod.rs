@@ -208,6 +208,16 @@ impl Gather {
         })
     }
 
+    /// Bytes of the rows that wait to be popped.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        match &self.body {
+            Body::Waiting | Body::Aggregate(_) => 0,
+            Body::Concat { bytes, .. } => *bytes,
+            Body::Merge(merge) => merge.held(),
+        }
+    }
+
     /// The leg's rows have ended.
     pub fn leg_done(&mut self, leg: usize) -> Result<(), GatherError> {
         if self.leg(leg)?.state == LegState::Columns {

@@ -210,6 +210,7 @@ pub(super) fn session_options(config: &Config, tablets: Option<&str>) -> Session
             long_data: config.limits.long_data,
         },
         max_settings: config.limits.session_settings,
+        query_memory: config.limits.query_memory,
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
+use shardgate_wire::stream::Room;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
@@ -149,6 +150,7 @@ impl Gateway {
                 counted: CountedHandles::default(),
                 sessions: Arc::new(SessionRegistry::default()),
                 plans: PlanCache::new(config.limits.plan_cache),
+                memory: Arc::new(Room::new(config.limits.total_memory)),
                 accepted: Accepted::default(),
                 lately: Lately::default(),
                 relearn,
@@ -296,6 +298,7 @@ impl Core {
                 .keyspace(s.keyspace.as_str())
                 .is_some_and(|k| k.shard_index(&s.shard).is_some())
         });
+        self.shared.memory.set_limit(config.limits.total_memory);
         self.shared.view.store(Arc::new(view));
         self.pollers.retire_all_but(polled);
         // Only now: a poller of the old tablets would make what is forgotten here again.

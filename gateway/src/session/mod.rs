@@ -50,6 +50,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use shardgate_wire::stream::Share;
 use shardgate_wire::{ClientConn, ErrPacket, OkPacket, WireError};
 
 use self::shared::limit;
@@ -95,7 +96,13 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl Session {
     /// A session of a client that has logged in and still waits for its OK; `target` is the database it named.
-    pub fn new(shared: Arc<Shared>, client: ClientConn, registration: Registration, target: Target) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        mut client: ClientConn,
+        registration: Registration,
+        target: Target,
+    ) -> Self {
+        client.set_share(Share::new(Arc::clone(&shared.memory)));
         let view = shared.view.load_full();
         let state = SessionState::new(target, view.lex.mode, view.options.prepared);
         let mut session = Self {
@@ -164,7 +171,7 @@ impl Session {
             };
             match read {
                 Ok(command) => return Ok(command),
-                Err(e @ (WireError::Malformed(_) | WireError::PacketTooLarge { .. })) => {
+                Err(e) if e.keeps_connection() => {
                     // The connection stands at the next packet: the client is told, and may go on.
                     if let Some(packet) = e.client_error() {
                         self.client.put_err(&packet);

@@ -241,6 +241,8 @@ impl Session {
             reserve,
             work: Work::CONNECT,
             fan_out: self.view.options.fan_out,
+            query_memory: self.view.options.query_memory,
+            memory: &self.shared.memory,
             partial: Partial::Refused,
             told: Told::Nothing,
             drained: SmallVec::new(),

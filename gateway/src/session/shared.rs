@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use shardgate_sql::{LexOptions, SqlMode};
 use shardgate_wire::auth::Credential;
 use shardgate_wire::server::{Authenticator, Identity};
+use shardgate_wire::stream::Room;
 
 use super::accepted::Accepted;
 use super::counted::CountedHandles;
@@ -59,6 +60,8 @@ pub struct SessionOptions {
     pub prepared: PreparedLimits,
     /// Bytes of settings and user variables a session may have.
     pub max_settings: usize,
+    /// Bytes that gathering one statement's answer may take.
+    pub query_memory: usize,
 }
 
 /// Who may log in, by name.
@@ -124,6 +127,8 @@ pub struct Shared {
     pub sessions: Arc<SessionRegistry>,
     /// Plans made before.
     pub plans: PlanCache,
+    /// Memory that large statements and the gathering of answers take, all together.
+    pub memory: Arc<Room>,
     /// Settings that tablets took.
     pub accepted: Accepted,
     /// What was lately seen of shards.

@@ -23,6 +23,12 @@ pub enum WireError {
         /// The bound.
         limit: usize,
     },
+    /// Packets under way on all connections take as much memory as they may, in bytes.
+    #[error("statements under way take all of the {limit} bytes of memory that they may")]
+    NoRoom {
+        /// What they may take together.
+        limit: usize,
+    },
     /// A packet's sequence id is not the next one: the two ends no longer talk about the same thing.
     #[error("packets out of order: expected sequence id {expected}, got {got}")]
     OutOfOrder {
@@ -68,7 +74,10 @@ impl WireError {
     /// [`WireError::client_error`].
     #[must_use]
     pub const fn keeps_connection(&self) -> bool {
-        matches!(self, Self::Malformed(_) | Self::PacketTooLarge { .. })
+        matches!(
+            self,
+            Self::Malformed(_) | Self::PacketTooLarge { .. } | Self::NoRoom { .. }
+        )
     }
 
     /// The error packet that tells the peer, where one can still be sent. Servers give some of these numbers the
@@ -80,6 +89,12 @@ impl WireError {
                 1153,
                 *b"HY000",
                 "Got a packet bigger than 'max_allowed_packet' bytes",
+            )),
+            // The number of a server without memory.
+            Self::NoRoom { .. } => Some(ErrPacket::new(
+                1041,
+                *b"HY000",
+                format!("Out of memory: {self} (limits.total_memory); try again later"),
             )),
             Self::OutOfOrder { .. } => Some(ErrPacket::new(1156, *b"HY000", "Got packets out of order")),
             Self::Malformed(what) => Some(ErrPacket::new(

@@ -260,3 +260,39 @@ async fn a_session_is_reset_and_changes_its_user() {
         "{refused}"
     );
 }
+
+/// Statements that are large, and answers gathered of large rows, take of what all may take together.
+#[tokio::test]
+async fn large_statements_and_rows_are_refused_where_memory_is_short() {
+    let table = "CREATE TABLE big (id BIGINT PRIMARY KEY, v LONGBLOB)";
+    let fixture = Fixture::new(Layout::Modulo(2), 1, &[table]).await;
+    let limits = "[limits]\nquery_memory = \"2MiB\"\ntotal_memory = \"4MiB\"\n";
+    let gateway = Gateway::serve(&fixture.config_with(limits));
+    let mut conn = gateway.conn(KEYSPACE).await;
+    let insert = |id: u32, bytes: usize| format!("INSERT INTO big VALUES ({id}, '{}')", "x".repeat(bytes));
+    for id in 0..4 {
+        answer::ok(&mut conn, &insert(id, 1_500_000)).await;
+    }
+    let refusal = answer::refused(&mut conn, &insert(9, 6_000_000)).await;
+    assert_eq!(refusal.errno, 1041, "{refusal}");
+    assert!(refusal.message.contains("limits.total_memory"), "{refusal}");
+    // The connection is as good as ever, and so is what fits.
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT COUNT(*) FROM big").await.single(),
+        "4"
+    );
+    let refusal = answer::refused(&mut conn, "SELECT id, v FROM big ORDER BY id").await;
+    assert!(
+        refusal.message.starts_with("SG2508") && refusal.message.contains("limits.query_memory"),
+        "{refusal}"
+    );
+    assert_eq!(
+        answer::ok(&mut conn, "SELECT id FROM big ORDER BY id")
+            .await
+            .rows
+            .len(),
+        4
+    );
+    let one = answer::ok(&mut conn, "SELECT LENGTH(v) FROM big WHERE id = 1").await;
+    assert_eq!(one.single(), "1500000");
+}

@@ -284,6 +284,7 @@ fn failed(e: WireError) -> PollError {
         },
         WireError::Io(_) | WireError::Closed | WireError::Truncated => PollError::Lost(e.to_string()),
         WireError::PacketTooLarge { .. }
+        | WireError::NoRoom { .. }
         | WireError::OutOfOrder { .. }
         | WireError::Malformed(_)
         | WireError::AccessDenied { .. }

@@ -10,7 +10,7 @@ use crate::codec::login::Attributes;
 use crate::codec::{ChangeUser, ColumnDef, EofPacket, ErrPacket, OkPacket, PrepareOk, write};
 use crate::error::WireError;
 use crate::protocol::{Capabilities, StatusFlags};
-use crate::stream::{PacketStream, Transport};
+use crate::stream::{PacketStream, Share, Transport};
 
 /// Who a client said it is, at login or at its last `COM_CHANGE_USER`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,8 +98,14 @@ impl ClientConn {
         self.stream.transport()
     }
 
-    /// Reads the next command. Cancel-safe. [`WireError::Malformed`] and [`WireError::PacketTooLarge`] leave the
-    /// connection usable: answer [`WireError::client_error`] and go on. After any other error it is done for.
+    /// Large commands take a share of a room that others take from too, until the next one is to be read. One for which
+    /// there is none is thrown away, which [`Self::read_command`] tells by [`WireError::NoRoom`].
+    pub fn set_share(&mut self, share: Share) {
+        self.stream.set_share(share);
+    }
+
+    /// Reads the next command. Cancel-safe. Where [`WireError::keeps_connection`] the connection is usable: answer
+    /// [`WireError::client_error`] and go on. After any other error it is done for.
     pub async fn read_command(&mut self) -> Result<Command, WireError> {
         self.stream.reset_seq();
         self.stream.rest();

@@ -2,8 +2,10 @@
 //! is dropped half way.
 
 mod packet;
+mod room;
 mod transport;
 
 pub use packet::{FLUSH_AT, PacketStream, Probe};
 pub(crate) use packet::{FrameHead, HEADER};
+pub use room::{Room, Share};
 pub use transport::{Raw, Transport};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
-use super::Transport;
+use super::{Share, Transport};
 use crate::error::WireError;
 use crate::protocol::MAX_FRAME;
 
@@ -23,6 +23,8 @@ const KEEP_CHUNKS: usize = 8;
 const KEEP: usize = 128 * 1024;
 /// Writers flush when this much is buffered, rather than let an answer pile up in memory.
 pub const FLUSH_AT: usize = 32 * 1024;
+/// What each connection may hold of packets under way without a share of the room that all have.
+const OWN: usize = 64 * 1024;
 /// A frame's header.
 pub(crate) const HEADER: usize = 4;
 
@@ -35,8 +37,10 @@ pub struct PacketStream {
     grown: bool,
     /// Frames of a packet whose last frame has not come yet.
     joined: Option<Vec<u8>>,
-    /// A packet over the limit is being thrown away.
+    /// A packet that is too large is being thrown away.
     skip: Option<Skip>,
+    /// What large packets take of the room that all connections have; without it there is room for any.
+    share: Option<Share>,
     wbuf: Vec<u8>,
     /// How much of `wbuf` was written.
     wpos: usize,
@@ -57,6 +61,8 @@ pub struct PacketStream {
 struct Skip {
     left: usize,
     last: bool,
+    /// It would have been taken, had there been room.
+    no_room: bool,
 }
 
 /// A frame's header, read.
@@ -87,6 +93,7 @@ impl PacketStream {
             grown: false,
             joined: None,
             skip: None,
+            share: None,
             wbuf: Vec::new(),
             wpos: 0,
             chunk: Bytes::new(),
@@ -116,6 +123,12 @@ impl PacketStream {
     /// The bound on packets that are read, in bytes.
     pub const fn set_max_packet(&mut self, max_packet: usize) {
         self.max_packet = max_packet;
+    }
+
+    /// Large packets take a share of a room that others take from too. One for which there is none is thrown away, and
+    /// reading it ends with [`WireError::NoRoom`]. A share is given back when the next packet is to be read.
+    pub fn set_share(&mut self, share: Share) {
+        self.share = Some(share);
     }
 
     /// How much a read asks for at least, in bytes: small for connections that idle in thousands.
@@ -179,8 +192,11 @@ impl PacketStream {
                 }
                 if skip.last {
                     self.skip = None;
-                    return Err(WireError::PacketTooLarge {
-                        limit: self.max_packet,
+                    return Err(match &self.share {
+                        Some(share) if skip.no_room => WireError::NoRoom { limit: share.limit() },
+                        Some(_) | None => WireError::PacketTooLarge {
+                            limit: self.max_packet,
+                        },
                     });
                 }
             }
@@ -188,14 +204,21 @@ impl PacketStream {
                 return Ok(None);
             };
             let last = head.len < MAX_FRAME;
-            if self.skip.is_some() || self.joined_len() + head.len > self.max_packet {
+            let too_large = self.skip.is_some() || self.joined_len() + head.len > self.max_packet;
+            let is_here = self.rbuf.len() >= HEADER + head.len;
+            let no_room = !too_large && !is_here && !self.has_room();
+            if too_large || no_room {
                 self.take_seq(head.seq)?;
                 self.rbuf.advance(HEADER);
                 self.joined = None;
-                self.skip = Some(Skip { left: head.len, last });
+                self.skip = Some(Skip {
+                    left: head.len,
+                    last,
+                    no_room: no_room || self.skip.is_some_and(|s| s.no_room),
+                });
                 continue;
             }
-            if self.rbuf.len() < HEADER + head.len {
+            if !is_here {
                 return Ok(None);
             }
             self.take_seq(head.seq)?;
@@ -210,6 +233,15 @@ impl PacketStream {
                 return Ok(Some(Bytes::from(joined)));
             }
             self.joined = Some(joined);
+        }
+    }
+
+    /// Whether what was read of a packet may grow. Buffers double as they grow, so twice as much is covered.
+    fn has_room(&mut self) -> bool {
+        let held = self.rbuf.len() + self.joined_len();
+        match &mut self.share {
+            Some(share) if held > OWN => share.cover(2 * held, OWN),
+            Some(_) | None => true,
         }
     }
 
@@ -391,8 +423,13 @@ impl PacketStream {
         Ok(())
     }
 
-    /// Gives an empty write buffer back that is larger than an idle connection should hold.
+    /// Gives back what an idle connection should not hold: an empty write buffer that is large, and its share of the room.
     pub(crate) fn rest(&mut self) {
+        if self.rbuf.len() + self.joined_len() <= OWN
+            && let Some(share) = &mut self.share
+        {
+            share.give_back();
+        }
         if self.wbuf.is_empty() && self.wbuf.capacity() > 2 * self.chunk_size {
             self.wbuf = Vec::new();
         }

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 use tokio::io::DuplexStream;
 
 use super::*;
+use crate::stream::Room;
+use std::sync::Arc;
 
 fn pair(pipe: usize, max_packet: usize) -> (PacketStream, PacketStream) {
     let (a, b) = tokio::io::duplex(pipe);
@@ -189,5 +191,41 @@ proptest! {
                 let _ = b.read_packet().await;
             }
         });
+    }
+}
+
+#[tokio::test]
+async fn packets_for_which_there_is_no_room_are_thrown_away_and_the_next_ones_are_read() {
+    let room = Arc::new(Room::new(1 << 20));
+    for large in [300_000, 40_000_000] {
+        let (mut a, mut b) = pair(1 << 16, 64 << 20);
+        b.set_share(Share::new(Arc::clone(&room)));
+        let mut other = Share::new(Arc::clone(&room));
+        assert!(other.cover(900_000, 1));
+        a.put_packet(&vec![1; large]);
+        a.put_packet(&[2; 1000]);
+        let read = async {
+            let refused = b.read_packet().await;
+            assert!(
+                matches!(refused, Err(WireError::NoRoom { limit: 1_048_576 })),
+                "{refused:?}"
+            );
+            assert_eq!(b.read_packet().await.unwrap().len(), 1000);
+        };
+        let (written, ()) = tokio::join!(a.flush(), read);
+        written.unwrap();
+        // Now there is room for the smaller one, until the next packet is to be read.
+        drop(other);
+        a.set_seq(0);
+        b.reset_seq();
+        b.rest();
+        assert_eq!(room.taken(), 0);
+        a.put_packet(&vec![3; 300_000]);
+        let (written, packet) = tokio::join!(a.flush(), b.read_packet());
+        written.unwrap();
+        assert_eq!(packet.unwrap().len(), 300_000);
+        assert!(room.taken() >= 300_000, "{}", room.taken());
+        b.rest();
+        assert_eq!(room.taken(), 0);
     }
 }
