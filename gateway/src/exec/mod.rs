@@ -30,7 +30,7 @@ pub use failover::Failover;
 pub use held::{Held, Leased};
 pub use kill::{Ending, Kill, KillSwitch};
 pub use payload::{EncodeParams, Payload};
-pub use run::{Partial, Run, Told, TransactionMode, Vacant};
+pub use run::{Leaves, Partial, Run, Told, TransactionMode, Vacant};
 pub use transaction::{
     AccessMode, Characteristics, MAX_SAVEPOINTS, TooManySavepoints, Transaction, TransactionState, quoted,
 };

@@ -59,8 +59,8 @@ pub struct Run<'a> {
     pub implicit: bool,
     /// What it does where a shard has no primary.
     pub vacant: Vacant,
-    /// Whether the statement leaves counts behind that must be asked for at once.
-    pub leaves_counts: bool,
+    /// What the statement leaves behind on its connection.
+    pub leaves: Leaves,
     /// Settings that the statement may change on its connection behind the gateway's back.
     pub unknown: &'a [SettingName],
     /// How the statement is told apart from other kinds by those who guard tablets.
@@ -78,6 +78,15 @@ pub struct Run<'a> {
     /// Held while the statement is on its way to a primary it had to wait for: so many of those that wait go at once.
     /// Dropped when the tablet has begun to answer, or before the statement waits again.
     pub drained: SmallVec<[Drained; 1]>,
+}
+
+/// What a statement leaves behind on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Leaves {
+    /// Counts that must be asked for at once.
+    pub counts: bool,
+    /// State that nobody knows of, which no other session may see.
+    pub state: bool,
 }
 
 /// How much of the answer the client has been told.
@@ -116,6 +125,9 @@ impl Run<'_> {
         for mut lease in leases {
             for name in self.unknown {
                 lease.conn.forget_setting(name);
+            }
+            if self.leaves.state {
+                lease.conn.taint();
             }
             self.held.take_back(lease, self.transaction);
         }
@@ -182,7 +194,9 @@ impl Run<'_> {
     /// Asks what the statement just left on its connection, before the connection is let go: the counts that
     /// `FOUND_ROWS()` and `LAST_INSERT_ID()` answer next. Why they cannot be had, if so: they must not be guessed.
     pub async fn ask_counts(&mut self, lease: &mut Leased, answer: &mut Answer) -> Result<(), String> {
-        let asking = lease.conn.query(b"SELECT FOUND_ROWS(), LAST_INSERT_ID()", 1);
+        let asking = lease
+            .conn
+            .query(b"SELECT FOUND_ROWS(), LAST_INSERT_ID() LIMIT 1", 1);
         let limits = self.limits.afterwards(clock::now());
         let rows = match limits.watch(self.client, asking).await {
             Ok(rows) => rows.map_err(|e| e.to_string())?,
@@ -201,7 +215,7 @@ impl Run<'_> {
     /// What `LAST_INSERT_ID()` answers on this connection: an OK packet also tells an id that the client gave itself, which
     /// the function does not.
     pub async fn generated_id(&mut self, lease: &mut Leased) -> Option<u64> {
-        let asking = lease.conn.query_one(b"SELECT LAST_INSERT_ID()");
+        let asking = lease.conn.query_one(b"SELECT LAST_INSERT_ID() LIMIT 1");
         let limits = self.limits.afterwards(clock::now());
         let (_, value) = limits.watch(self.client, asking).await.ok()?.ok()?;
         let value = value?;

@@ -146,7 +146,13 @@ async fn ok_packet(
     run.told = Told::Something;
     finish(run, statement, lease, (answer, &ok)).await?;
     answer.affected_rows = Some(ok.affected_rows);
-    if ok.last_insert_id != 0 && run.generated_id(lease).await == Some(ok.last_insert_id) {
+    // Where it cannot be asked, what the server says of the statement is likelier than what was true before it.
+    if ok.last_insert_id != 0
+        && run
+            .generated_id(lease)
+            .await
+            .is_none_or(|id| id == ok.last_insert_id)
+    {
         answer.last_insert_id = ok.last_insert_id;
     }
     run.put_ok(&ok, more);
@@ -322,7 +328,8 @@ async fn finish(
     answer.warning_count = end.warnings;
     if !end.status.contains(StatusFlags::MORE_RESULTS) {
         answer.warnings = run.warnings(lease, end.warnings).await;
-        if run.leaves_counts {
+        // RETURNING tells no id.
+        if run.leaves.counts || (statement.is_write && answer.rows > 0) {
             let asked = run.ask_counts(lease, answer).await;
             asked.map_err(|why| without_counts(statement, lease, &why))?;
         }

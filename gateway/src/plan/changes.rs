@@ -44,6 +44,7 @@ impl Planner<'_, '_> {
         if let Some(shard) = self.given(&keyspace)? {
             return Ok(self.finish(&keyspace, Route::Shard(shard), made));
         }
+        self.refuse_shared(&keyspace)?;
         let Some(query) = queries.first() else {
             return self.untouched(class, "its clauses");
         };
@@ -100,6 +101,7 @@ impl Planner<'_, '_> {
         if let Some(shard) = self.given(&keyspace)? {
             return Ok(self.finish(&keyspace, Route::Shard(shard), made));
         }
+        self.refuse_shared(&keyspace)?;
         let table = known_table(&keyspace, &parts.table.table)?;
         if let Routing::Unknown | Routing::Unsharded = table.routing {
             return Err(unknown_table(&keyspace, &parts.table.table));

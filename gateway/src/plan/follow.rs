@@ -126,6 +126,7 @@ impl Builder<'_, '_> {
                 condition,
             } => {
                 let plain = matches!((&**left, &**right), (Node::Factor(_), Node::Factor(_)));
+                let (left_node, right_node) = (left, right);
                 let left = self.node(query, left, nullable || *kind == JoinKind::Right);
                 let right = self.node(query, right, nullable || *kind == JoinKind::Left);
                 let restricts = match kind {
@@ -138,7 +139,7 @@ impl Builder<'_, '_> {
                     JoinCondition::Using(_) if !plain && self.queries[query].from.coalesces_outer() => {
                         Condition::Opaque
                     }
-                    condition => self.join_condition(query, condition, left, right),
+                    condition => self.join_condition(query, condition, left_node, right_node),
                 };
                 self.restrict(restricts, condition);
                 left | right
@@ -146,18 +147,85 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn join_condition(&self, query: usize, condition: &JoinCondition, left: Mask, right: Mask) -> Condition {
+    fn join_condition(
+        &self,
+        query: usize,
+        condition: &JoinCondition,
+        left: &Node,
+        right: &Node,
+    ) -> Condition {
         match condition {
             JoinCondition::None | JoinCondition::Natural => Condition::Opaque,
             JoinCondition::On(span) => {
-                predicate::condition(self.statement, span.clone(), &|c| self.resolve(query, c))
+                // A bare name is looked for among the operands of this join, and nowhere else in the scope.
+                let resolve = |c: &ColumnRef| match &c.table {
+                    Some(_) => self.resolve(query, c),
+                    None if self.coalesces_outer(query) => Vec::new(),
+                    None => Self::either(
+                        self.column_of(query, left, &c.column),
+                        self.column_of(query, right, &c.column),
+                    ),
+                };
+                predicate::condition(self.statement, span.clone(), &resolve)
             }
             JoinCondition::Using(columns) => Condition::And(
                 columns
                     .iter()
-                    .map(|c| Condition::Same(self.targets(left, c), self.targets(right, c)))
+                    .map(|c| Condition::Same(self.column_of(query, left, c), self.column_of(query, right, c)))
                     .collect(),
             ),
+        }
+    }
+
+    fn coalesces_outer(&self, query: usize) -> bool {
+        self.queries
+            .get(query)
+            .is_none_or(|scope| scope.from.coalesces_outer())
+    }
+
+    /// Which sharding columns a bare name is in a join tree; none if it may be anything else. Behind USING or NATURAL it is
+    /// the two sides' column in one, which is both only if they are compared as they are mapped: equality over types and
+    /// collations is not transitive.
+    fn column_of(&self, query: usize, node: &Node, column: &str) -> Vec<Target> {
+        match node {
+            Node::Factor(factor) => self.targets(self.mask(query, |i| i.factor == *factor), column),
+            Node::Join {
+                left,
+                right,
+                condition,
+                ..
+            } => {
+                let left = self.column_of(query, left, column);
+                let right = self.column_of(query, right, column);
+                let is_one = match condition {
+                    JoinCondition::Natural => true,
+                    JoinCondition::Using(columns) => columns.iter().any(|c| c.eq_ignore_ascii_case(column)),
+                    JoinCondition::None | JoinCondition::On(_) => false,
+                };
+                if is_one {
+                    self.both(left, right)
+                } else {
+                    Self::either(left, right)
+                }
+            }
+        }
+    }
+
+    /// One column of two sides.
+    fn both(&self, left: Vec<Target>, right: Vec<Target>) -> Vec<Target> {
+        let alike = left.iter().all(|a| right.iter().all(|b| self.same_place(*a, *b)));
+        if left.is_empty() || right.is_empty() || !alike {
+            return Vec::new();
+        }
+        left.into_iter().chain(right).collect()
+    }
+
+    /// A column of one of two sides; where both have it the server does not know which is meant.
+    fn either(left: Vec<Target>, right: Vec<Target>) -> Vec<Target> {
+        match (left.is_empty(), right.is_empty()) {
+            (false, true) => left,
+            (true, false) => right,
+            (true, true) | (false, false) => Vec::new(),
         }
     }
 
@@ -238,8 +306,19 @@ impl Builder<'_, '_> {
             let Some(query) = self.queries.get(index) else {
                 break;
             };
-            let named =
-                |alias: &Option<String>| alias.as_ref().is_some_and(|a| a.eq_ignore_ascii_case(table));
+            // Whether names of other case are other names is the server's affair.
+            let other_case =
+                |alias: &String| alias != table.as_str() && alias.to_lowercase() == table.to_lowercase();
+            if query
+                .from
+                .factors
+                .iter()
+                .filter_map(|f| f.alias.as_ref())
+                .any(other_case)
+            {
+                return Vec::new();
+            }
+            let named = |alias: &Option<String>| alias.as_deref() == Some(table.as_str());
             let mut found = query
                 .from
                 .factors
@@ -272,10 +351,11 @@ impl Builder<'_, '_> {
         let Some(scope) = self.queries.get(query) else {
             return Vec::new();
         };
-        if scope.from.coalesces_outer() {
-            return Vec::new();
+        match &scope.from.root {
+            _ if scope.from.coalesces_outer() => Vec::new(),
+            Some(root) => self.column_of(query, root, column),
+            None => Vec::new(),
         }
-        self.targets(self.mask(query, |_| true), column)
     }
 
     /// The sharding columns of that name among some instances.

@@ -3,7 +3,7 @@
 //! A statement that scatters may call only these: an unknown name may be a stored function that reads other tables, or
 //! an aggregate that somebody installed.
 
-use shardgate_sql::{Keyword as K, TokenKind};
+use shardgate_sql::{Keyword as K, Lexed, TokenKind};
 
 use super::statement::{Span, Statement};
 
@@ -44,7 +44,7 @@ const SCALARS: &str = " abs acos adddate addtime aes_decrypt aes_encrypt ascii a
     json_exists json_extract json_insert json_keys json_length json_loose json_merge json_merge_patch \
     json_merge_preserve json_object json_overlaps json_pretty json_query json_quote json_remove json_replace \
     json_search json_set json_storage_size json_type json_unquote json_valid json_value last_day last_insert_id lcase \
-    least length ln localtime localtimestamp locate log log10 log2 lower lpad ltrim make_set makedate maketime match \
+    least length ln localtime localtimestamp locate log log10 log2 lower lpad ltrim make_set makedate maketime \
     md5 microsecond mid minute month monthname name_const now nullif nvl nvl2 oct octet_length ord \
     period_add period_diff pi position pow power quarter quote radians rand random_bytes regexp_instr regexp_like \
     regexp_replace regexp_substr repeat reverse round row_count rpad rtrim schema sec_to_time second session_user sha \
@@ -55,7 +55,7 @@ const SCALARS: &str = " abs acos adddate addtime aes_decrypt aes_encrypt ascii a
     utc_time utc_timestamp uuid uuid_short uuid_to_bin version week weekday weekofyear weight_string yearweek ";
 
 /// Built into the servers, though not known to depend on their row alone: any one server answers them as the others do.
-const OTHERS: &str = " add_months area asbinary astext aswkb aswkt benchmark binlog_gtid_pos boundary buffer can_access_column \
+const OTHERS: &str = " match add_months area asbinary astext aswkb aswkt benchmark binlog_gtid_pos boundary buffer can_access_column \
     can_access_database can_access_table centroid chr column_add column_check column_create column_delete \
     column_exists column_get column_json column_list contains convexhull crc32c crosses date_sub decode decode_histogram \
     decode_oracle des_decrypt des_encrypt dimension disjoint encode encrypt endpoint envelope equals exteriorring \
@@ -134,10 +134,24 @@ pub(super) fn first_stored(statement: &Statement<'_>) -> Option<usize> {
     })
 }
 
+/// Whether a statement calls a stored function: one that no server has built in.
+#[must_use]
+pub fn calls_stored(lexed: &Lexed<'_>) -> bool {
+    // One that cannot be read may call anything.
+    Statement::new(lexed, 0).map_or(true, |statement| first_stored(&statement).is_some())
+}
+
 fn is_built_in(statement: &Statement<'_>, at: usize) -> bool {
     let qualified = at > 0 && statement.is(at - 1, TokenKind::Dot);
     let name = String::from_utf8_lossy(statement.lexed.text(at)).to_ascii_lowercase();
     !qualified && statement.is(at, TokenKind::Word) && listed(OTHERS, &name)
+}
+
+/// Whether `RAND` is called with a seed: its sequence would begin anew on each shard.
+pub(super) fn is_seeded(statement: &Statement<'_>, at: usize) -> bool {
+    statement.lexed.text(at).eq_ignore_ascii_case(b"rand")
+        && statement.is(at + 1, TokenKind::LParen)
+        && !statement.is(at + 2, TokenKind::RParen)
 }
 
 /// A derived table's or a common table expression's name before its columns: `(SELECT ...) AS x (a, b)`,

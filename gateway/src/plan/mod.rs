@@ -47,6 +47,7 @@ pub use catalog::{Catalog, Keyspace, Shard};
 pub use error::PlanError;
 pub use explain::{DescribedLeg, Description};
 pub use facts::{Fact, SessionFacts};
+pub use functions::calls_stored;
 pub use operand::Params;
 pub use planned::Plan;
 pub use planner::{PlanInput, plan, plan_for_any_shard};

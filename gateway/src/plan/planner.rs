@@ -167,6 +167,7 @@ impl Planner<'_, '_> {
         if let Some(shard) = self.given(&keyspace)? {
             return Ok(self.finish(&keyspace, Route::Shard(shard), made));
         }
+        self.refuse_shared(&keyspace)?;
         let locations = Locations::build(self.statement, &keyspace, &names, &queries)?;
         let anywhere = self.stored_function(&keyspace);
         if locations.is_empty() {
@@ -235,6 +236,18 @@ impl Planner<'_, '_> {
             None => Route::Any,
         };
         Ok(self.finish(keyspace, route, Made::new(class, queries, names)))
+    }
+
+    /// A named lock or a sequence beside rows would be another one on each shard.
+    pub(super) fn refuse_shared(&self, keyspace: &Keyspace) -> Result<(), PlanError> {
+        if !self.names_something_shared() {
+            return Ok(());
+        }
+        let refusal = Refusal {
+            what: "a named lock or a sequence in a statement that names tables".into(),
+            hint: "ask for it in a statement of its own",
+        };
+        Err(unsupported(keyspace, refusal))
     }
 
     fn names_something_shared(&self) -> bool {

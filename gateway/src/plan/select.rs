@@ -124,6 +124,12 @@ pub(super) fn nothing_odd(statement: &Statement<'_>, queries: &[Query]) -> Resul
                 "each shard would draw its own value",
             );
         }
+        if functions::is_seeded(statement, at) {
+            return refuse(
+                "RAND with a seed",
+                "each shard would begin the sequence anew; RAND() without one can be used",
+            );
+        }
         if matches!(
             statement.keyword(at),
             Some(K::Union | K::Except | K::Intersect | K::With)

@@ -94,6 +94,14 @@ pub(super) fn keeps_sharding_columns(
     assignments: &Span,
     tables: &[(&str, &Table)],
 ) -> Result<(), PlanError> {
+    for (_, table) in tables {
+        let is_generated = |column: &str| table.column(column).is_some_and(|c| c.generated);
+        if let Some(vindex) = table.vindexes().iter().find(|v| is_generated(&v.column)) {
+            // Whatever it is computed from may be what is assigned.
+            let (table, column) = (table.name.clone(), vindex.column.clone());
+            return Err(PlanError::ChangesShardingColumn { table, column });
+        }
+    }
     for assignment in statement.split_commas(assignments.clone()) {
         let eq = statement
             .flat(assignment.clone())

@@ -10,7 +10,7 @@ use super::{Session, SessionError};
 use crate::base::Role;
 use crate::exec::Partial;
 use crate::plan::Bound;
-use crate::tablet::{Settings, limit_name};
+use crate::tablet::{SettingName, limit_name};
 
 impl Session {
     /// State of the session that the statement needs or leaves, against where it goes.
@@ -118,16 +118,11 @@ impl Session {
         limited.then(|| limit(self.view.options.tablet_timeout)).flatten()
     }
 
-    /// The session's settings with the tablets' own limit lifted; `None` if there is none, or the client set one.
-    pub(super) fn unlimited(&self) -> Option<Settings> {
+    /// The tablets' own limit, to be lifted; `None` if there is none, or the client set one.
+    pub(super) fn own_limit(&self) -> Option<SettingName> {
         let name = limit_name(self.view.lex.flavor);
         let is_limited = !self.view.options.tablet_timeout.is_zero();
-        if !is_limited || self.state.settings.get(&name).is_some() {
-            return None;
-        }
-        let mut settings = self.state.settings.clone();
-        settings.set(name, "0".to_owned());
-        Some(settings)
+        (is_limited && self.state.settings.get(&name).is_none()).then_some(name)
     }
 }
 

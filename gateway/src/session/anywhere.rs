@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// The session's keyspace, or any.
-    fn own_keyspace(&self) -> Result<Arc<Keyspace>, SessionError> {
+    pub(super) fn own_keyspace(&self) -> Result<Arc<Keyspace>, SessionError> {
         let named = self.state.target.keyspace.as_ref();
         let own = named.and_then(|k| self.view.catalog.keyspace(k.as_str()));
         let keyspace = own.or_else(|| self.view.catalog.any_keyspace());

@@ -15,8 +15,8 @@ use super::query::{Form, Way};
 use super::{More, Session, SessionError, limits_of};
 use crate::base::{ShardId, clock};
 use crate::exec::{
-    self, Answer, Characteristics, ExecError, Failover, Partial, Payload, Rename, Run, Statement, Told,
-    Vacant,
+    self, Answer, Characteristics, ExecError, Failover, Leaves, Partial, Payload, Rename, Run, Statement,
+    Told, Vacant,
 };
 use crate::guard::{Request, Work};
 use crate::plan::{Bound, BoundTo, Plan};
@@ -158,7 +158,16 @@ impl Session {
         } else {
             BTreeSet::new()
         };
-        let unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
+        let mut unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
+        // What runs on the tablets alone asks its connection for the session's last id.
+        let runs_routines = plan.calls_stored() || class.pin == Some(PinReason::Call);
+        let mut own = None;
+        if runs_routines {
+            let id = SettingName::System("last_insert_id".to_owned());
+            let settings = own.get_or_insert_with(|| self.state.settings.clone());
+            settings.set(id.clone(), self.state.last_insert_id.to_string());
+            unknown.push(id);
+        }
         let timeout = self.timeout(bound.is_ddl, lexed);
         let renames = renames(plan, bound);
         let statement = Statement {
@@ -180,19 +189,30 @@ impl Session {
         };
         let tablet = self.tablet_timeout(bound.is_ddl, timeout);
         let partial = self.partial(lexed);
-        let unlimited = tablet.is_none().then(|| self.unlimited()).flatten();
+        if tablet.is_none()
+            && let Some(name) = self.own_limit()
+        {
+            let settings = own.get_or_insert_with(|| self.state.settings.clone());
+            settings.set(name, "0".to_owned());
+        }
         let elsewhere = self.may_ask_another(plan, class, bound);
         let mut run = self.lend(timeout, way.more, reserve(class), &unknown);
         run.limits.tablet = tablet;
         if elsewhere {
             run.vacant = Vacant::Fails;
         }
-        if let Some(unlimited) = &unlimited {
-            run.settings = unlimited;
+        if let Some(own) = &own {
+            run.settings = own;
         }
         run.work = Work::statement(plan.kind());
         run.partial = partial;
-        run.leaves_counts = matches!(class.pin, Some(PinReason::FoundRows | PinReason::LastInsertId));
+        run.leaves = Leaves {
+            counts: matches!(
+                class.pin,
+                Some(PinReason::FoundRows | PinReason::LastInsertId | PinReason::Call)
+            ),
+            state: plan.calls_stored(),
+        };
         let started = clock::now();
         let result = exec::execute(&mut run, &statement, &bound.legs).await;
         self.shared.kind_times.count(
@@ -248,7 +268,7 @@ impl Session {
             drained: SmallVec::new(),
             implicit: false,
             vacant: Vacant::Waits,
-            leaves_counts: false,
+            leaves: Leaves::default(),
             unknown,
         }
     }

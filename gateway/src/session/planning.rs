@@ -87,10 +87,11 @@ impl Session {
         form: Form<'_>,
         prefer: Option<&ShardId>,
     ) -> Result<Bound, SessionError> {
+        let charset = self.text_charset();
         let params: SmallVec<[_; 4]> = match form {
             Form::Text => SmallVec::new(),
             Form::Prepared(bound) => (0..bound.len())
-                .map(|i| super::values::of_param(bound.value(i), &self.state.charset))
+                .map(|i| super::values::of_param(bound.value(i), charset))
                 .collect(),
         };
         let facts = if plan.asks_session() {
@@ -106,9 +107,29 @@ impl Session {
             params: &params,
             facts: &facts,
             now: self.now(),
-            charset: &self.state.charset,
+            charset,
             prefer,
         })?)
+    }
+
+    /// The character set by which a literal's bytes are a value. A server makes it one of `character_set_connection`; where
+    /// that is another than the client's, the bytes are known only if they are the same in both.
+    pub(super) fn text_charset(&self) -> &str {
+        let settings = &self.state.settings;
+        let set = settings
+            .system("character_set_connection")
+            .or_else(|| settings.system("collation_connection"));
+        let Some(set) = set.map(|s| s.trim_matches('\'').to_ascii_lowercase()) else {
+            return &self.state.charset;
+        };
+        let connection = set.split('_').next().unwrap_or_default();
+        if connection == self.state.charset {
+            return &self.state.charset;
+        }
+        match connection {
+            "ucs2" | "utf16" | "utf16le" | "utf32" => "utf16",
+            _ => "ascii",
+        }
     }
 
     /// What session functions answer.

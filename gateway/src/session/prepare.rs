@@ -59,10 +59,11 @@ impl Session {
         } else {
             Box::pin(self.describe(&sql, &lexed)).await?
         };
-        let statement_id = self
-            .state
-            .prepared
-            .insert(sql.clone(), params, self.state.settings.reading())?;
+        let statement_id = self.state.prepared.insert(
+            sql.clone(),
+            params,
+            (self.state.settings.reading(), self.state.target.clone()),
+        )?;
         let status = self.state.status();
         let ok = PrepareOk {
             statement_id,
@@ -87,9 +88,15 @@ impl Session {
             return Err(SessionError::PreparedOtherwise);
         }
         let (sql, bound) = self.state.prepared.bind(id, payload)?;
-        self.statement(&sql, More::No, Form::Prepared(&bound))
-            .await
-            .map(|_| ())
+        // USE in between changes nothing of it.
+        let target = self.state.prepared.get(id).map(|s| &s.target);
+        let moved = target.filter(|t| **t != self.state.target).cloned();
+        let target = moved.map(|its| std::mem::replace(&mut self.state.target, its));
+        let result = self.statement(&sql, More::No, Form::Prepared(&bound)).await;
+        if let Some(target) = target {
+            self.state.target = target;
+        }
+        result.map(|_| ())
     }
 
     /// Asks a tablet what parameters and columns a statement has.
@@ -148,7 +155,7 @@ impl Session {
             params: &[],
             facts: &facts,
             now: self.now(),
-            charset: &self.state.charset,
+            charset: self.text_charset(),
             prefer,
         })?)
     }

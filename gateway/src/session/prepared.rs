@@ -12,6 +12,7 @@ use shardgate_wire::codec::binary::Value as WireValue;
 use shardgate_wire::codec::execute::{Execute, Param, ParamType, put_execute};
 use smallvec::SmallVec;
 
+use super::target::Target;
 use crate::exec::EncodeParams;
 use crate::route::LegParams;
 
@@ -52,6 +53,8 @@ pub(super) struct Prepared {
     pub params: usize,
     /// Under which settings it was read: see [`Settings::reading`](crate::tablet::Settings::reading).
     pub reading: u64,
+    /// What its names are names of: the session's target when it was prepared.
+    pub target: Target,
     types: Vec<ParamType>,
     long: HashMap<u16, BytesMut>,
     /// Long data was over the bound: told at the next execution, since sending it has no answer.
@@ -101,7 +104,12 @@ impl PreparedStatements {
     }
 
     /// Keeps a statement and gives its id.
-    pub(super) fn insert(&mut self, sql: Bytes, params: usize, reading: u64) -> Result<u32, PreparedError> {
+    pub(super) fn insert(
+        &mut self,
+        sql: Bytes,
+        params: usize,
+        (reading, target): (u64, Target),
+    ) -> Result<u32, PreparedError> {
         self.check_room()?;
         loop {
             self.next_id = self.next_id.wrapping_add(1);
@@ -113,6 +121,7 @@ impl PreparedStatements {
             sql,
             params,
             reading,
+            target,
             types: Vec::new(),
             long: HashMap::new(),
             overflow: false,
@@ -291,7 +300,9 @@ mod tests {
     #[test]
     fn a_leg_is_sent_only_the_parameters_it_takes() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?, ?, ?"), 3, 0).unwrap();
+        let id = all
+            .insert(Bytes::from_static(b"SELECT ?, ?, ?"), 3, (0, Target::default()))
+            .unwrap();
         let payload = execute(
             id,
             &[
@@ -312,9 +323,15 @@ mod tests {
     #[test]
     fn statements_and_long_data_are_bounded() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
-        all.insert(Bytes::from_static(b"SELECT 2"), 0, 0).unwrap();
-        assert_eq!(all.insert(Bytes::new(), 0, 0), Err(PreparedError::TooMany(2)));
+        let id = all
+            .insert(Bytes::from_static(b"SELECT ?"), 1, (0, Target::default()))
+            .unwrap();
+        all.insert(Bytes::from_static(b"SELECT 2"), 0, (0, Target::default()))
+            .unwrap();
+        assert_eq!(
+            all.insert(Bytes::new(), 0, (0, Target::default())),
+            Err(PreparedError::TooMany(2))
+        );
         all.add_long_data(id, 0, b"12345");
         all.add_long_data(id, 0, b"6789");
         let payload = execute(id, &[(ColumnType::VarString, None)]);
@@ -327,7 +344,9 @@ mod tests {
     #[test]
     fn long_data_travels_inside_the_execution() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
+        let id = all
+            .insert(Bytes::from_static(b"SELECT ?"), 1, (0, Target::default()))
+            .unwrap();
         all.add_long_data(id, 0, b"123");
         all.add_long_data(id, 0, b"45");
         let mut out = Vec::new();
@@ -344,7 +363,9 @@ mod tests {
     #[test]
     fn closing_a_statement_gives_its_memory_back() {
         let mut all = PreparedStatements::new(LIMITS);
-        let id = all.insert(Bytes::from_static(b"SELECT ?"), 1, 0).unwrap();
+        let id = all
+            .insert(Bytes::from_static(b"SELECT ?"), 1, (0, Target::default()))
+            .unwrap();
         all.add_long_data(id, 0, b"12345678");
         all.close(id);
         assert_eq!(all.long_bytes, 0);

@@ -36,12 +36,19 @@ impl Session {
             Err(e) => return self.put_error(&e),
         };
         let last = statements.len() - 1;
+        let read_under = self.state.sql_mode;
         for (i, sql) in statements.into_iter().enumerate() {
             let more = if i < last { More::Yes } else { More::No };
             match self.statement(&sql, more, Form::Text).await {
                 Ok(After::GoOn) => {}
                 Ok(After::Release) => return Err(self.released().await),
                 Err(e) => return self.put_error(&e),
+            }
+            if i < last && self.state.sql_mode != read_under {
+                return self.put_error(&SessionError::Unsupported {
+                    what: "statements behind a change of sql_mode in the same text",
+                    hint: "they were told apart under the old one; send them in a text of their own",
+                });
             }
             if i < last
                 && let Some(e) = pending_kill(&self.registration.handle.kill)

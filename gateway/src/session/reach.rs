@@ -27,6 +27,22 @@ struct Dynamic {
     text: Vec<u8>,
 }
 
+/// A sequence's last value is a connection's, and here that is whoever had it before.
+fn check_sequences(lexed: &Lexed<'_>) -> Result<(), SessionError> {
+    let asks = |at: usize| {
+        let previous = matches!(lexed.keyword(at), Some(Keyword::Previous | Keyword::Prev))
+            && lexed.is_keyword(at + 1, Keyword::Value);
+        previous || (lexed.is_word(at, "lastval") && lexed.is(at + 1, TokenKind::LParen))
+    };
+    if (0..lexed.len()).any(asks) {
+        return Err(SessionError::Unsupported {
+            what: "LASTVAL and PREVIOUS VALUE FOR",
+            hint: "keep what NEXTVAL answered",
+        });
+    }
+    Ok(())
+}
+
 impl Session {
     /// Refuses a statement that is not for clients of the gateway.
     pub(super) fn check_reach(&self, lexed: &Lexed<'_>, class: &Classified) -> Result<(), SessionError> {
@@ -48,6 +64,7 @@ impl Session {
             _ => {}
         }
         check_tables(lexed)?;
+        check_sequences(lexed)?;
         check_body(lexed, class, autocommit)?;
         match self.dynamic(lexed, class.kind)? {
             Some(dynamic) => self.check_text(&dynamic.text, lexed),

@@ -19,10 +19,18 @@ use super::{Session, SessionError};
 use crate::base::{ShardId, clock};
 use crate::exec::{AccessMode, Deadline, Leased, Partial};
 use crate::guard::Work;
-use crate::plan::with_session_facts;
+use crate::plan::{calls_stored, with_session_facts};
 use crate::tablet::{SettingName, Settings};
 
 /// Variables whose value would say something untrue, or work on one connection of many only.
+/// What transactions begin with.
+const OF_TRANSACTIONS: [&str; 4] = [
+    "tx_isolation",
+    "tx_read_only",
+    "transaction_isolation",
+    "transaction_read_only",
+];
+
 const REFUSED: [&str; 12] = [
     // COMMIT would begin another transaction behind the gateway's back.
     "completion_type",
@@ -83,6 +91,8 @@ struct Trial<'a> {
 struct Pending {
     name: SettingName,
     sql: Vec<u8>,
+    /// Whether it leaves state on its connection that nobody knows of.
+    soils: bool,
 }
 
 impl Session {
@@ -200,6 +210,7 @@ impl Session {
                         hint: "run it on the tablet itself",
                     });
                 }
+                self.check_characteristic(lexed, name, value)?;
                 changes.sql_mode |= name == "sql_mode";
                 let setting = SettingName::System(name.clone());
                 match lexed.set_value(value) {
@@ -262,6 +273,7 @@ impl Session {
                 pending.push(Pending {
                     name: system("collation_connection"),
                     sql: b"@@collation_database".to_vec(),
+                    soils: false,
                 });
                 changes.charset = Some(name);
             }
@@ -385,7 +397,10 @@ impl Session {
         let mut wanted = what.wanted.clone();
         let shard = lease.shard.clone();
         let mut charset = None;
-        for Pending { name, sql } in what.pending {
+        for Pending { name, sql, soils } in what.pending {
+            if *soils {
+                lease.conn.taint();
+            }
             let name = name.clone();
             let sql = [b"SELECT ", sql.as_slice()].concat();
             let (column, value) = self.ask(&shard, deadline, lease.conn.query_one(&sql)).await?;
@@ -453,6 +468,7 @@ impl Session {
         Ok(Pending {
             name,
             sql: sql.to_vec(),
+            soils: calls_stored(lexed),
         })
     }
 
@@ -465,10 +481,49 @@ impl Session {
                 hint: "SELECT it first, and SET the value",
             });
         }
+        let several = self.own_keyspace()?.shards.len() > 1 && self.state.target.shard.is_none();
+        if several && calls_stored(lexed) {
+            return Err(SessionError::Unsupported {
+                what: "SET to what a stored function says",
+                hint: "SELECT it first, and SET the value",
+            });
+        }
         let pinned = super::planned::user_variables(lexed)
             .into_iter()
             .find(|v| self.state.pinned_variables.contains(v));
         pinned.map_or(Ok(()), |name| Err(SessionError::PinnedVariable(name)))
+    }
+
+    /// What transactions begin with is said for all of them, outside of any.
+    fn check_characteristic(
+        &self,
+        lexed: &Lexed<'_>,
+        name: &str,
+        value: &std::ops::Range<usize>,
+    ) -> Result<(), SessionError> {
+        if !OF_TRANSACTIONS.contains(&name) {
+            return Ok(());
+        }
+        self.refuse_inside_transaction()?;
+        let written = lexed.text(value.start.saturating_sub(2));
+        if written.starts_with(b"@@") && !written.contains(&b'.') {
+            return Err(SessionError::Unsupported {
+                what: "SET @@ of the next transaction's characteristics",
+                hint: "SET TRANSACTION for the next one, SET SESSION for all",
+            });
+        }
+        Ok(())
+    }
+
+    /// Shards that join a transaction later would take them for its own.
+    fn refuse_inside_transaction(&self) -> Result<(), SessionError> {
+        if !self.state.transaction.is_active() {
+            return Ok(());
+        }
+        Err(SessionError::Unsupported {
+            what: "SET of transactions' characteristics inside a transaction",
+            hint: "end the transaction first",
+        })
     }
 
     async fn set_transaction(
@@ -496,6 +551,7 @@ impl Session {
                 Ok(())
             }
             SetScope::Session => {
+                self.refuse_inside_transaction()?;
                 let mut wanted = self.state.settings.clone();
                 let mysql = self.view.lex.flavor == shardgate_sql::Flavor::MySql;
                 let name = |suffix: &str| {

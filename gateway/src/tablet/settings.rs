@@ -82,6 +82,16 @@ impl Settings {
         if name == SettingName::Names {
             self.entries.retain(|(n, _)| !overridden_by_names(n));
         }
+        // Each of the two sets the other.
+        if let SettingName::System(set) = &name {
+            let other = match set.as_str() {
+                "character_set_connection" => "collation_connection",
+                "collation_connection" => "character_set_connection",
+                _ => "",
+            };
+            self.entries
+                .retain(|(n, _)| !matches!(n, SettingName::System(n) if n == other));
+        }
         match self.position(&name) {
             Ok(i) => self.entries[i].1 = literal,
             Err(i) => self.entries.insert(i, (name, literal)),

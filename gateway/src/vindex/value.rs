@@ -34,6 +34,8 @@ impl Value {
         let utf8 = charset
             .get(..4)
             .is_some_and(|head| head.eq_ignore_ascii_case("utf8"));
+        // Four bytes are no character of the old utf8: a server stores something else.
+        let utf8 = utf8 && (charset.eq_ignore_ascii_case("utf8mb4") || bytes.iter().all(|b| *b < 0xf0));
         let known = (bytes.is_ascii() && ascii_superset) || (utf8 && std::str::from_utf8(bytes).is_ok());
         known.then(|| Self::Text(bytes.into()))
     }

@@ -29,6 +29,7 @@ mod replicas;
 mod schemata;
 mod serve;
 mod sessions;
+mod siblings;
 mod simulated;
 mod split;
 mod standstill;

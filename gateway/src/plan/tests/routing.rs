@@ -240,6 +240,87 @@ fn inner_joins_on_sharding_columns_stay_together() {
     );
 }
 
+/// A bare name in ON is a column of that join's operands, whatever other tables have one of that name.
+#[test]
+fn bare_names_in_on_are_of_its_operands() {
+    check(
+        &session("shop"),
+        &[
+            ("SELECT * FROM orders JOIN customers ON customer_id = id", ALL),
+            (
+                "SELECT * FROM orders JOIN customers ON customer_id = id WHERE customer_id = 5",
+                "s1",
+            ),
+            (
+                "SELECT * FROM orders JOIN customers ON customer_id = id JOIN t ON t.id = orders.customer_id",
+                ALL,
+            ),
+            (
+                "SELECT * FROM orders o JOIN customers ON customer_id = id JOIN t ON t.v = o.total",
+                APART,
+            ),
+            (
+                "SELECT * FROM orders o JOIN customers ON id = 5 JOIN t ON o.customer_id = t.id",
+                APART,
+            ),
+            (
+                "SELECT * FROM (SELECT 5 AS id, 4 AS n) d JOIN orders o ON d.n = o.total AND id = 5 \
+                 JOIN t ON t.id = o.customer_id",
+                ALL,
+            ),
+        ],
+    );
+}
+
+/// Behind USING and NATURAL a bare name is both sides' column, which only columns that are compared as they are mapped are.
+#[test]
+fn a_column_of_two_sides_is_known_only_if_both_are() {
+    check(
+        &session("shop"),
+        &[
+            (
+                "SELECT * FROM orders JOIN parts USING (customer_id) WHERE customer_id = 5",
+                "s1",
+            ),
+            (
+                "SELECT * FROM customers JOIN t USING (id) JOIN numbered USING (id) WHERE id = 6",
+                "s2",
+            ),
+            ("SELECT * FROM customers NATURAL JOIN t WHERE id = 5", "s1"),
+            (
+                "SELECT * FROM (SELECT 5 AS id) r JOIN t USING (id) WHERE id = '5'",
+                ALL,
+            ),
+            (
+                "SELECT * FROM (SELECT 5 AS id) r NATURAL JOIN t WHERE id = '5'",
+                ALL,
+            ),
+            (
+                "SELECT * FROM (SELECT 5 AS id) r JOIN t USING (id) JOIN customers USING (id)",
+                APART,
+            ),
+        ],
+    );
+}
+
+/// Whether `T` is `t` is the server's affair.
+#[test]
+fn aliases_that_differ_in_case_are_not_taken_for_each_other() {
+    check(
+        &session("shop"),
+        &[
+            (
+                "SELECT c.id, (SELECT COUNT(*) FROM orders o WHERE o.customer_id = c.id) FROM customers c WHERE c.id = 5",
+                "s1",
+            ),
+            (
+                "SELECT c.id, (SELECT COUNT(*) FROM t C WHERE c.id = 5) FROM customers c WHERE c.id = 5",
+                APART,
+            ),
+        ],
+    );
+}
+
 /// The ON of a LEFT JOIN does not restrict the left table: rows without a partner are answered too.
 #[test]
 fn outer_joins_restrict_only_the_side_that_may_be_missing() {
