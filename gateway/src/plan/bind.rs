@@ -12,7 +12,7 @@ use super::facts::SessionFacts;
 use super::insert::InsertRows;
 use super::locate::{Located, Locations};
 use super::operand::{Params, Values};
-use super::planned::{Explains, Plan, Route, Several};
+use super::planned::{Explains, Plan, Route, Routines, Several};
 use super::select::SelectShape;
 use super::splice::{Context, params_of};
 use super::statement::Span;
@@ -103,7 +103,13 @@ impl Plan {
     /// Whether it calls a stored function, which may write: what was sent may have changed something even if it reads.
     #[must_use]
     pub fn calls_stored(&self) -> bool {
-        self.calls_stored
+        self.routines == Routines::Functions
+    }
+
+    /// Whether it runs code that lies on the tablets: a stored function, or triggers.
+    #[must_use]
+    pub fn runs_routines(&self) -> bool {
+        self.routines != Routines::None
     }
 
     /// How many parameters it takes.

@@ -27,12 +27,22 @@ pub struct Plan {
     pub(super) explains: Option<Explains>,
     /// Why it may not run on any one shard, if no condition says which.
     pub(super) anywhere: Option<PlanError>,
-    /// Whether it calls a function that is no server's own: such a one may write, whatever the statement is.
-    pub(super) calls_stored: bool,
+    /// What it runs that lies on the tablets.
+    pub(super) routines: Routines,
     /// Whether it has functions that the session answers.
     pub(super) asks_session: bool,
     /// Literals that the plan was read from, with their text: another text needs another plan.
     pub(super) pinned: Vec<(u32, Box<[u8]>)>,
+}
+
+/// Code on the tablets that a statement runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Routines {
+    None,
+    /// It writes a table that has triggers.
+    Triggers,
+    /// It calls a function that is no server's own: such a one may write, whatever the statement is.
+    Functions,
 }
 
 /// What an EXPLAIN does with its statement.

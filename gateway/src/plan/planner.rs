@@ -11,7 +11,7 @@ use super::from::From;
 use super::functions;
 use super::locate::Locations;
 use super::moment::MomentCall;
-use super::planned::{Explains, Plan, Route, Several};
+use super::planned::{Explains, Plan, Route, Routines, Several};
 use super::rewrite::Rewrite;
 use super::scope::{self, select_scopes};
 use super::select::{self, BY_SHARDING_COLUMN, Refusal};
@@ -365,6 +365,20 @@ impl Planner<'_, '_> {
         plan
     }
 
+    /// Whether any name in it is that of a table with triggers, whatever it is there.
+    fn names_triggers(&self, keyspace: &Keyspace) -> bool {
+        let has_triggers = |name: &str| {
+            let table = keyspace.schema.table(name);
+            table
+                .and_then(|t| t.info.as_ref())
+                .is_some_and(|i| i.has_triggers())
+        };
+        self.statement
+            .all()
+            .filter_map(|at| self.statement.name(at))
+            .any(|name| has_triggers(&name))
+    }
+
     pub(super) fn plan_of(
         &self,
         keyspace: &Arc<Keyspace>,
@@ -387,7 +401,13 @@ impl Planner<'_, '_> {
             pinned: Vec::new(),
             explains: None,
             anywhere: None,
-            calls_stored: functions::first_stored(self.statement).is_some(),
+            routines: if functions::first_stored(self.statement).is_some() {
+                Routines::Functions
+            } else if class.is_write() && self.names_triggers(keyspace) {
+                Routines::Triggers
+            } else {
+                Routines::None
+            },
             asks_session,
         }
     }

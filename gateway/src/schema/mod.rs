@@ -17,7 +17,7 @@ mod types;
 pub use compare::{Difference, differences};
 pub use error::SchemaError;
 pub use findings::Finding;
-pub use rows::{ColumnRow, columns_sql, learn, tables_sql, views};
+pub use rows::{ColumnRow, columns_sql, learn, tables_sql, triggers_sql, views};
 pub use snapshot::{Found, KeyspaceSchema, Routing, SchemaSnapshot, Table, TableVindex};
 pub use table::{ColumnInfo, DatabaseSchema, TableInfo};
 pub use types::{parse_members, parse_type};

@@ -30,6 +30,15 @@ pub fn tables_sql(database: &str) -> String {
     )
 }
 
+/// The statement that lists the tables of a database that have triggers, as far as the user may know of them.
+#[must_use]
+pub fn triggers_sql(database: &str) -> String {
+    format!(
+        "SELECT DISTINCT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {}",
+        literal(database)
+    )
+}
+
 /// A literal that is right under every `sql_mode`: hexadecimal, unless nothing in the name could need an escape.
 fn literal(text: &str) -> String {
     if text
@@ -160,8 +169,13 @@ pub fn views<'a>(rows: impl IntoIterator<Item = Vec<Option<&'a [u8]>>>) -> BTree
     rows.into_iter().filter_map(view).collect()
 }
 
-/// Puts tables together from rows in [`columns_sql`]'s order; `views` names the tables that are views.
-pub fn learn(rows: impl IntoIterator<Item = ColumnRow>, views: &BTreeSet<String>) -> DatabaseSchema {
+/// Puts tables together from rows in [`columns_sql`]'s order; `views` names the tables that are views, `triggers` those
+/// that have triggers.
+pub fn learn(
+    rows: impl IntoIterator<Item = ColumnRow>,
+    views: &BTreeSet<String>,
+    triggers: &BTreeSet<String>,
+) -> DatabaseSchema {
     let mut columns: BTreeMap<String, Vec<ColumnInfo>> = BTreeMap::new();
     for row in rows {
         let info = row.info();
@@ -169,7 +183,9 @@ pub fn learn(rows: impl IntoIterator<Item = ColumnRow>, views: &BTreeSet<String>
     }
     let table = |(name, columns): (String, Vec<ColumnInfo>)| {
         let view = views.contains(&name);
-        (name.clone(), Arc::new(TableInfo::new(name, columns, view)))
+        let has_triggers = triggers.contains(&name);
+        let info = TableInfo::new(name.clone(), columns, view).with_triggers(has_triggers);
+        (name, Arc::new(info))
     };
     DatabaseSchema {
         tables: columns.into_iter().map(table).collect(),

@@ -34,6 +34,7 @@ pub struct TableInfo {
     columns: Vec<ColumnInfo>,
     by_name: HashMap<String, usize>,
     view: bool,
+    triggers: bool,
 }
 
 impl TableInfo {
@@ -50,7 +51,21 @@ impl TableInfo {
             columns,
             by_name,
             view,
+            triggers: false,
         }
+    }
+
+    /// The same, with triggers.
+    #[must_use]
+    pub fn with_triggers(mut self, triggers: bool) -> Self {
+        self.triggers = triggers;
+        self
+    }
+
+    /// Whether writes to it run triggers.
+    #[must_use]
+    pub fn has_triggers(&self) -> bool {
+        self.triggers
     }
 
     /// Its name.

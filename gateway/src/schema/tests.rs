@@ -65,7 +65,7 @@ fn customers() -> Vec<ColumnRow> {
 }
 
 fn database(rows: Vec<ColumnRow>) -> DatabaseSchema {
-    learn(rows, &BTreeSet::new())
+    learn(rows, &BTreeSet::new(), &BTreeSet::new())
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn named_shards_divide_every_table_that_has_the_column() {
         column: "shop_id".into(),
         ..typed("int", "int", None, None)
     });
-    let learned = learn(rows, &BTreeSet::from(["v".to_owned()]));
+    let learned = learn(rows, &BTreeSet::from(["v".to_owned()]), &BTreeSet::new());
     let keyspace = KeyspaceSchema::new("shop".into(), None, Some(("shop_id", &cut)), &learned);
     let table = keyspace.table("customers").unwrap();
     assert_eq!(table.primary_vindex().unwrap().column, "shop_id");

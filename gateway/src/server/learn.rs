@@ -265,6 +265,9 @@ async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<Loaded, Schem
         let kinds = rows(&mut conn, schema::tables_sql(&tablet.database))
             .await
             .map_err(unreadable)?;
+        let triggers = rows(&mut conn, schema::triggers_sql(&tablet.database))
+            .await
+            .map_err(unreadable)?;
         let max_packet = conn.query_one(b"SELECT @@global.max_allowed_packet").await;
         let max_packet = max_packet.ok().and_then(|(_, value)| value);
         let max_packet = max_packet.and_then(|v| std::str::from_utf8(&v).ok()?.parse().ok());
@@ -272,8 +275,10 @@ async fn load(tablet: &Arc<TabletInfo>, config: &Config) -> Result<Loaded, Schem
         let columns = columns.iter().map(|row| ColumnRow::from_cells(cells(row)));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let views = schema::views(kinds.iter().map(|row| cells(row).collect()));
+        let name = |row: &Bytes| Some(String::from_utf8_lossy(cells(row).next()??).into_owned());
+        let triggers = triggers.iter().filter_map(name).collect();
         Ok(Loaded {
-            schema: schema::learn(columns, &views),
+            schema: schema::learn(columns, &views, &triggers),
             max_packet,
         })
     };

@@ -160,7 +160,7 @@ impl Session {
         };
         let mut unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
         // What runs on the tablets alone asks its connection for the session's last id.
-        let runs_routines = plan.calls_stored() || class.pin == Some(PinReason::Call);
+        let runs_routines = plan.runs_routines() || class.pin == Some(PinReason::Call);
         let mut own = None;
         if runs_routines {
             let id = SettingName::System("last_insert_id".to_owned());

@@ -52,6 +52,8 @@ async fn last_insert_ids_are_a_sessions_own() {
     let (_fixture, gateway) = one_connection(&[
         "CREATE FUNCTION mine() RETURNS BIGINT RETURN LAST_INSERT_ID()",
         "CREATE PROCEDURE adds() BEGIN INSERT INTO a (v) VALUES (9); END",
+        "CREATE TABLE child (id BIGINT PRIMARY KEY AUTO_INCREMENT, parent BIGINT)",
+        "CREATE TRIGGER theirs BEFORE INSERT ON child FOR EACH ROW SET NEW.parent = LAST_INSERT_ID()",
         "CREATE PROCEDURE tells() BEGIN SELECT LAST_INSERT_ID(); END",
     ])
     .await;
@@ -62,6 +64,9 @@ async fn last_insert_ids_are_a_sessions_own() {
     answer::ok(&mut b, "INSERT INTO a (v) VALUES (2)").await;
     assert_eq!(answer::ok(&mut a, "SELECT mine()").await.single(), "1");
     assert_eq!(answer::ok(&mut b, "SELECT mine()").await.single(), "2");
+    answer::ok(&mut a, "INSERT INTO child () VALUES ()").await;
+    let parents = "SELECT parent FROM child";
+    assert_eq!(answer::ok(&mut a, parents).await.single(), "1");
     assert_eq!(
         answer::ok(&mut a, "INSERT INTO a (v) VALUES (3) RETURNING id")
             .await
