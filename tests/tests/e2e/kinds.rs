@@ -9,6 +9,9 @@ use shardgate_tests::{Fixture, Gateway, Layout, answer, wait};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// A kind that is slow is cut off for that too, if anything else is late for a moment; here only its share counts.
+const BY_SHARE: &str = "[shard_breaker]\nlatency_factor = 0\nstall_pending = 0\n";
+
 /// One bad kind of query is cut off alone.
 #[tokio::test]
 async fn a_kind_of_statement_that_times_out_is_cut_off_and_the_shard_serves_the_others() {
@@ -43,7 +46,7 @@ async fn a_kind_of_statement_that_times_out_is_cut_off_and_the_shard_serves_the_
 #[tokio::test]
 async fn one_kind_of_statement_does_not_take_the_whole_pool() {
     let config = format!(
-        "{}[pool]\nsize = 5\nwaiters = 2\nmax_reserved = 1\nabandoned_max = 1\n",
+        "{}{BY_SHARE}[pool]\nsize = 5\nwaiters = 2\nmax_reserved = 1\nabandoned_max = 1\n",
         timeouts(8000, 6000)
     );
     let shards = Shards::start(2, &config);
@@ -81,7 +84,7 @@ async fn one_kind_of_statement_does_not_take_the_whole_pool() {
 #[tokio::test]
 async fn those_that_wait_for_a_slow_sibling_leave_room_on_a_shard_that_is_well() {
     let config = format!(
-        "{}[pool]\nsize = 5\nwaiters = 2\nmax_reserved = 1\nabandoned_max = 1\n",
+        "{}{BY_SHARE}[pool]\nsize = 5\nwaiters = 2\nmax_reserved = 1\nabandoned_max = 1\n",
         timeouts(8000, 6000)
     );
     let shards = Shards::start(2, &config);
