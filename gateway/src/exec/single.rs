@@ -328,8 +328,7 @@ async fn finish(
     answer.warning_count = end.warnings;
     if !end.status.contains(StatusFlags::MORE_RESULTS) {
         answer.warnings = run.warnings(lease, end.warnings).await;
-        // RETURNING tells no id.
-        if run.leaves.counts || (statement.is_write && answer.rows > 0) {
+        if run.leaves.counts {
             let asked = run.ask_counts(lease, answer).await;
             asked.map_err(|why| without_counts(statement, lease, &why))?;
         }

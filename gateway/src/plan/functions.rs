@@ -131,7 +131,25 @@ pub(super) fn first_stored(statement: &Statement<'_>) -> Option<usize> {
         called(statement, *at) == Some(Called::Unknown)
             && !is_built_in(statement, *at)
             && !is_list_of(statement, *at)
+            && !is_written_table(statement, *at)
     })
+}
+
+/// The table of an INSERT before its column list: `INSERT INTO t (a, b)`, `REPLACE shop.t (a)`.
+fn is_written_table(statement: &Statement<'_>, at: usize) -> bool {
+    let inserts = matches!(
+        statement.lexed.first_keyword(),
+        Some(K::Insert | K::Replace | K::Explain | K::Describe | K::Desc)
+    );
+    let qualified = at > 0 && statement.is(at - 1, TokenKind::Dot);
+    let Some(before) = at.checked_sub(if qualified { 3 } else { 1 }) else {
+        return false;
+    };
+    let words = matches!(
+        statement.keyword(before),
+        Some(K::Into | K::Insert | K::Replace | K::Ignore | K::LowPriority | K::Delayed | K::HighPriority)
+    );
+    inserts && words
 }
 
 /// Whether a statement calls a stored function: one that no server has built in.
@@ -186,4 +204,36 @@ fn is_over(statement: &Statement<'_>, at: usize) -> bool {
     statement
         .close(at + 1)
         .is_some_and(|close| statement.is_keyword(close + 1, K::Over))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shardgate_sql::{LexOptions, lex};
+
+    #[test]
+    fn a_table_before_its_columns_is_not_called() {
+        let calls = |sql: &str| calls_stored(&lex(sql.as_bytes(), &LexOptions::default()).unwrap());
+        for sql in [
+            "INSERT INTO t (id, v) VALUES (1, 2)",
+            "INSERT t (id) VALUES (1) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+            "INSERT IGNORE INTO `t` (id) VALUES (1)",
+            "REPLACE LOW_PRIORITY shop.t (id) SELECT REPLACE(v, 'a', 'b') FROM t",
+            "INSERT INTO shop . t (id) VALUES (INSERT('a', 1, 1, 'b'))",
+            "SELECT COUNT(*), MAX(v) FROM t JOIN u USING (id) WHERE k IN (1, 2)",
+            "UPDATE t PARTITION (p) SET v = COALESCE(v, 0)",
+            "WITH x (a) AS (SELECT 1) SELECT a FROM x",
+        ] {
+            assert!(!calls(sql), "{sql}");
+        }
+        for sql in [
+            "INSERT INTO t (id, v) VALUES (1, mine(2))",
+            "INSERT INTO t (id) SELECT shop.mine(id) FROM t",
+            "INSERT INTO t SET v = mine(1)",
+            "SELECT mine(1)",
+            "UPDATE t SET v = mine(v)",
+        ] {
+            assert!(calls(sql), "{sql}");
+        }
+    }
 }

@@ -401,7 +401,10 @@ impl Planner<'_, '_> {
             pinned: Vec::new(),
             explains: None,
             anywhere: None,
-            routines: if functions::first_stored(self.statement).is_some() {
+            routines: if is_ddl {
+                // Its columns look like calls; what it defines does not run yet.
+                Routines::None
+            } else if functions::first_stored(self.statement).is_some() {
                 Routines::Functions
             } else if class.is_write() && self.names_triggers(keyspace) {
                 Routines::Triggers

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use shardgate_sql::{Classified, Lexed, PinReason, StatementKind, TokenKind, lex};
+use shardgate_sql::{Classified, Keyword, Lexed, PinReason, StatementKind, TokenKind, lex};
 use smallvec::SmallVec;
 
 use super::command::found_rows;
@@ -159,10 +159,11 @@ impl Session {
             BTreeSet::new()
         };
         let mut unknown: Vec<_> = assigned.iter().cloned().map(SettingName::User).collect();
-        // What runs on the tablets alone asks its connection for the session's last id.
-        let runs_routines = plan.runs_routines() || class.pin == Some(PinReason::Call);
+        let counts = leaves_counts(lexed, class, bound);
+        // What runs on the tablets alone asks its connection for the session's last id, and so does the gateway behind a
+        // statement that may have made another: what is there is the id of whoever had the connection before.
         let mut own = None;
-        if runs_routines {
+        if counts || plan.runs_routines() {
             let id = SettingName::System("last_insert_id".to_owned());
             let settings = own.get_or_insert_with(|| self.state.settings.clone());
             settings.set(id.clone(), self.state.last_insert_id.to_string());
@@ -207,10 +208,7 @@ impl Session {
         run.work = Work::statement(plan.kind());
         run.partial = partial;
         run.leaves = Leaves {
-            counts: matches!(
-                class.pin,
-                Some(PinReason::FoundRows | PinReason::LastInsertId | PinReason::Call)
-            ),
+            counts,
             state: plan.calls_stored(),
         };
         let started = clock::now();
@@ -348,6 +346,16 @@ fn assigns_variables(class: &Classified) -> bool {
                     | PinReason::Load
             )
         )
+}
+
+/// Whether what `FOUND_ROWS()` and `LAST_INSERT_ID()` answer behind the statement must be asked: its answer does not tell.
+fn leaves_counts(lexed: &Lexed<'_>, class: &Classified, bound: &Bound) -> bool {
+    let pinned = matches!(
+        class.pin,
+        Some(PinReason::FoundRows | PinReason::LastInsertId | PinReason::Call)
+    );
+    let returns = || (0..lexed.len()).any(|at| lexed.is_keyword(at, Keyword::Returning));
+    pinned || (bound.class.is_write() && returns())
 }
 
 /// What state a statement leaves on its connection, in words, if any.

@@ -74,6 +74,15 @@ async fn last_insert_ids_are_a_sessions_own() {
         "3"
     );
     assert_eq!(answer::ok(&mut a, own).await.single(), "3");
+    // Where nothing was generated the id stays the session's, whoever had the connection before.
+    for sql in [
+        "INSERT INTO t VALUES (50, 1, 1, 'x') RETURNING id",
+        "DELETE FROM t WHERE id = 50 RETURNING id",
+        "SELECT SQL_CALC_FOUND_ROWS id FROM a LIMIT 1",
+    ] {
+        answer::ok(&mut b, sql).await;
+        assert_eq!(answer::ok(&mut b, own).await.single(), "2", "{sql}");
+    }
     answer::ok(&mut b, "SET sql_select_limit = 0").await;
     answer::ok(&mut b, "INSERT INTO a (v) VALUES (4)").await;
     answer::ok(&mut b, "SET sql_select_limit = DEFAULT").await;
@@ -83,6 +92,33 @@ async fn last_insert_ids_are_a_sessions_own() {
     assert_eq!(answer::ok(&mut a, "CALL tells()").await.single(), "3");
     answer::ok(&mut a, "CALL adds()").await;
     assert_eq!(answer::ok(&mut a, own).await.single(), "5");
+}
+
+/// Everyday statements leave nothing behind: their connections are used again.
+#[tokio::test]
+async fn everyday_statements_keep_their_connection() {
+    let (fixture, gateway) = one_connection(&[]).await;
+    let mut a = gateway.conn(KEYSPACE).await;
+    answer::ok(&mut a, "SELECT COUNT(*) FROM t").await;
+    let opened = async || {
+        let (_, vars) = gateway.http("GET", "/debug/vars?name[]=Pool").await;
+        let vars: serde_json::Value = serde_json::from_str(&vars).unwrap();
+        vars["Pool"]["shop---a.opened"].as_u64().unwrap()
+    };
+    let before = opened().await;
+    for sql in [
+        "INSERT INTO a (v) VALUES (1), (2)",
+        "INSERT IGNORE t (id, v) VALUES (7, 7)",
+        "REPLACE INTO t (id, v) VALUES (7, 8)",
+        "INSERT INTO a (v) SELECT COALESCE(v, 0) FROM t WHERE id IN (7)",
+        "UPDATE t SET v = v + 1 WHERE id = 7",
+        "INSERT INTO t (id, v) VALUES (7, 1) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+        "DELETE FROM t WHERE id = 7 RETURNING id",
+    ] {
+        answer::ok(&mut a, sql).await;
+    }
+    assert_eq!(opened().await, before);
+    drop(fixture);
 }
 
 /// A prepared statement means what its names meant when it was prepared, whatever is used since.
